@@ -67,19 +67,8 @@ impl HostBuilder {
         let library = corun_app::open_library(settings.profiles.as_deref())?;
         let folder = settings.journals.clone().unwrap_or_else(default_folder);
         let own = Self { machine, library, folder, roots };
-        if !settings.dry_run && own.folder.exists() {
-            let left = restore(&own.folder, &own.roots, Which::Dead);
-            let journals = left.map_err(|error| Error::Failed(anyhow!(error)))?;
-            let is_dead = |one: &&RestoredJournal| one.outcome != RestoreOutcome::Running;
-            let undone: Vec<&Restored> =
-                journals.iter().filter(is_dead).flat_map(|one| &one.changes).collect();
-            if !undone.is_empty() {
-                eprintln!(
-                    "corun: an earlier corun did not end well: {}",
-                    undone::in_a_line(&undone)
-                );
-            }
-            refuse_unresolved(&journals)?;
+        if !settings.dry_run {
+            undo_what_was_left(&own.folder, &own.roots)?;
         }
         Ok(own)
     }
@@ -280,6 +269,22 @@ impl HostBuilder {
 fn note_reach(reach: &Reach) {
     static SAID: Once = Once::new();
     SAID.call_once(|| eprintln!("corun: this process may use {reach}"));
+}
+
+/// Undoes what dead coruns left in force, says so, and refuses to go on where something of it may still be in force.
+pub fn undo_what_was_left(folder: &Path, roots: &Roots) -> Result {
+    if !folder.exists() {
+        return Ok(());
+    }
+    let left = restore(folder, roots, Which::Dead);
+    let journals = left.map_err(|error| Error::Failed(anyhow!(error)))?;
+    let is_dead = |one: &&RestoredJournal| one.outcome != RestoreOutcome::Running;
+    let undone: Vec<&Restored> =
+        journals.iter().filter(is_dead).flat_map(|one| &one.changes).collect();
+    if !undone.is_empty() {
+        eprintln!("corun: an earlier corun did not end well: {}", undone::in_a_line(&undone));
+    }
+    refuse_unresolved(&journals)
 }
 
 /// What a dead corun left in force would be taken for what users want.

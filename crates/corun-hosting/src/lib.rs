@@ -15,7 +15,7 @@ pub mod undone;
 mod watch;
 
 pub use acting::{ActEntry, Acting, undo_at_the_end};
-pub use builder::{HostBuilder, Look};
+pub use builder::{HostBuilder, Look, undo_what_was_left};
 pub use decisions::{
     DecisionLine, DecisionPrinter, NewDecisions, action_in_words, decision_in_words, program_of,
 };

@@ -138,9 +138,11 @@ fn thread_of(change: &Change) -> Option<(u32, u32)> {
         | Change::Nice { task, .. }
         | Change::ResctrlTask { task, .. }
         | Change::Pages { task, .. } => Some((task.pid, task.tid)),
-        Change::Cpuset { .. } | Change::ResctrlGroup { .. } | Change::ResctrlSchemata { .. } => {
-            None
-        }
+        Change::PreferGroup { .. }
+        | Change::Cpuset { .. }
+        | Change::ResctrlGroup { .. }
+        | Change::ResctrlSchemata { .. }
+        | Change::SchedCache { .. } => None,
     }
 }
 

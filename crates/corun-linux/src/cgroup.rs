@@ -75,7 +75,7 @@ pub fn cpu_limit(roots: &Roots, task: &Task) -> io::Result<Option<CpuSet>> {
 }
 
 /// Which folder this is: one that was removed and made again is another, though its path is the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FolderIdentity {
     /// The inode's number. cgroup file systems count up and use no number twice.
     pub inode: u64,
@@ -96,6 +96,16 @@ impl FolderIdentity {
         let made_ns = since_1970.map(|ns| ns.saturating_add(facts.stx_btime.tv_nsec.into()));
         Ok(Self { inode: facts.stx_ino, made_ns })
     }
+}
+
+/// The folder of a group of version 2, by its path; none where there is none, and where groups are of version 1. The number
+/// of its inode is the kernel's number of the group.
+pub fn version_2_folder(roots: &Roots, path: &str) -> Option<FolderIdentity> {
+    /// The kind of file system that groups of version 2 are (`CGROUP2_SUPER_MAGIC` of linux/magic.h).
+    const VERSION_2: u64 = 0x6367_7270;
+    let folder = roots.cgroup.join(path.trim_start_matches('/'));
+    let kind = rustix::fs::statfs(&folder).ok()?.f_type;
+    (kind as u64 == VERSION_2).then(|| FolderIdentity::of(&folder).ok()).flatten()
 }
 
 /// The numbers of the threads in the group of a folder; none where it has no such list.
@@ -130,6 +140,16 @@ pub fn usable_cpus(folder: &Path) -> io::Result<Option<CpuSet>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A group's folder elsewhere says nothing of a group of the kernel's.
+    #[test]
+    fn a_folder_that_is_no_group_has_no_number_of_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let roots = Roots::below(folder.path());
+        std::fs::create_dir_all(roots.cgroup.join("a")).unwrap();
+        assert_eq!(version_2_folder(&roots, "/a"), None);
+        assert_eq!(version_2_folder(&roots, "/b"), None);
+    }
 
     #[test]
     fn lines_of_both_versions_are_told_apart() {

@@ -8,10 +8,13 @@
  * set, by weighted virtual time. When it has waited longer than its bound, the next idle CPU elsewhere takes
  * it (a spill). All three are counted.
  *
+ * A plan can also be that of a cgroup: threads in it without a plan of their own have it from their first wake-up on.
+ *
  * Switching is partial: only threads with the policy SCHED_EXT are here, to which corun moves those that it
  * looks after. Threads of nobody's plan take the kernel's defaults. When user space ends for whatever
  * reason, the kernel detaches all of this and threads run as ever.
  */
+#include "groups.h"
 #include "hotplug.h"
 #include "sets.h"
 #include "spill.h"
@@ -59,7 +62,9 @@ INLINE s32 select(u64 *ctx, bool counts_wakers)
 	struct set *set;
 	bool is_idle = false, is_woken;
 
-	if (!thread || !thread->set || !(set = set_at(thread->set))) {
+	if (!thread || !thread->set)
+		thread = plan_of_group(p);
+	if (!thread || !(set = set_at(thread->set))) {
 		cpu = scx_bpf_select_cpu_dfl(p, last, wake_flags, &is_idle);
 		if (is_idle)
 			scx_bpf_dsq_insert(p, OF_KERNEL(scx_dsq_id_flags, SCX_DSQ_LOCAL), SLICE_NS, 0);
@@ -103,7 +108,9 @@ INLINE void enqueue_thread(u64 *ctx, bool counts_wakers)
 	bool is_homeless;
 	s32 cpu;
 
-	if (!thread || !now || !thread->set || !(set = set_at(thread->set))) {
+	if (!thread || !thread->set)
+		thread = plan_of_group(p);
+	if (!thread || !now || !(set = set_at(thread->set))) {
 		scx_bpf_dsq_insert(p, OF_KERNEL(scx_dsq_id_flags, SCX_DSQ_GLOBAL), SLICE_NS, flags);
 		return;
 	}
@@ -319,11 +326,14 @@ int init_task(u64 *ctx)
 	struct scx_init_task_args *args = (void *)ctx[1];
 	struct thread *maker, *thread;
 
-	/* A thread begins where its maker is held, as it would with an affinity. */
+	/*
+	 * A thread begins where its maker is held, as it would with an affinity. A cgroup's plan is not handed on: the thread
+	 * may be born into another cgroup.
+	 */
 	if (!args->fork)
 		return 0;
 	maker = thread_of(bpf_get_current_task_btf());
-	if (!maker || !maker->set)
+	if (!maker || !maker->set || maker->of_group)
 		return 0;
 	thread = bpf_task_storage_get(&threads, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!thread)
@@ -389,6 +399,7 @@ int plan_thread(struct request *request)
 	before = thread->set;
 	if (!before)
 		thread->charged_ns = p->se.sum_exec_runtime;
+	thread->of_group = 0;
 	thread->set = request->set;
 	request->answer = 0;
 	set = set_at(request->set);

@@ -39,10 +39,24 @@ struct sched_entity {
 	u64 sum_exec_runtime;
 };
 
+struct kernfs_node {
+	u64 id;
+};
+
+struct cgroup {
+	struct kernfs_node *kn;
+};
+
+struct css_set {
+	/* The cgroup of version 2. */
+	struct cgroup *dfl_cgrp;
+};
+
 struct task_struct {
 	const struct cpumask *cpus_ptr;
 	s32 pid;
 	s32 tgid;
+	struct css_set *cgroups;
 	struct sched_entity se;
 	struct sched_ext_entity scx;
 };
@@ -66,13 +80,17 @@ struct scx_bpf_dsq_insert_vtime_args {
 
 #pragma clang attribute pop
 
-/* An open-coded iterator over numbers, and one over the tasks of a queue. */
+/* Open-coded iterators: over numbers, over tasks, and over the tasks of a queue. */
 struct bpf_iter_num {
 	u64 opaque[1];
+};
+struct bpf_iter_task {
+	u64 opaque[3];
 };
 struct bpf_iter_scx_dsq {
 	u64 opaque[6];
 };
+#define BPF_TASK_ITER_PROC_THREADS 2
 
 /* The loader asks the kernel for the values of these by name. */
 enum scx_dsq_id_flags {
@@ -114,6 +132,7 @@ static struct task_struct *(*bpf_get_current_task_btf)(void) = (void *)158;
 #define BPF_EXIST 2
 
 enum bpf_map_type {
+	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_QUEUE = 22,
@@ -124,6 +143,9 @@ enum bpf_map_type {
 KFUNC int bpf_iter_num_new(struct bpf_iter_num *it, int start, int end);
 KFUNC int *bpf_iter_num_next(struct bpf_iter_num *it);
 KFUNC void bpf_iter_num_destroy(struct bpf_iter_num *it);
+KFUNC int bpf_iter_task_new(struct bpf_iter_task *it, struct task_struct *task, u32 flags);
+KFUNC struct task_struct *bpf_iter_task_next(struct bpf_iter_task *it);
+KFUNC void bpf_iter_task_destroy(struct bpf_iter_task *it);
 KFUNC int bpf_iter_scx_dsq_new(struct bpf_iter_scx_dsq *it, u64 dsq_id, u64 flags);
 KFUNC struct task_struct *bpf_iter_scx_dsq_next(struct bpf_iter_scx_dsq *it);
 KFUNC void bpf_iter_scx_dsq_destroy(struct bpf_iter_scx_dsq *it);

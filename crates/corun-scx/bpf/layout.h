@@ -11,6 +11,7 @@
 #define STINTS 16384
 #define SETS 128 /* set 0 is none */
 #define SETS_OF_CPU 16
+#define GROUPS 128
 
 /* CPUs that some threads are to run on; its number is that of its queue. */
 struct set {
@@ -37,6 +38,8 @@ struct thread {
 	/* Its plan, which user space writes: */
 	u64 spill_after_ns;
 	u32 set;
+	/* It has the plan of its cgroup, and none of its own. */
+	u32 of_group;
 	/* What happened to it: */
 	u64 switches;
 	u64 wakeups;
@@ -55,6 +58,17 @@ struct thread {
 	/* Its virtual time, and its time on CPUs up to which that is. */
 	u64 vtime;
 	u64 charged_ns;
+	/* Who woke it last, how often since that was last added to `wakers`, and when it was. */
+	s32 waker;
+	u32 woken;
+	u64 told_ns;
+};
+
+/* The plan of a cgroup, by the kernel's number of it. User space alone writes this. */
+struct group {
+	u64 spill_after_ns;
+	/* A set of its own: its CPUs change, and all threads of the cgroup follow. */
+	u64 set;
 };
 
 /* User space alone writes this. */
@@ -93,4 +107,10 @@ struct request {
 	s32 tid;
 	u32 set;
 	s32 answer;
+};
+
+/* What user space hands to `leave_cpu`. */
+struct leave {
+	u32 set;
+	s32 cpu;
 };

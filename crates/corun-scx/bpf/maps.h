@@ -26,6 +26,13 @@ struct {
 } cpus SEC(".maps");
 
 struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, GROUPS);
+	__type(key, u64);
+	__type(value, struct group);
+} groups SEC(".maps");
+
+struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);

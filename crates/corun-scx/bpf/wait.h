@@ -47,28 +47,51 @@ INLINE void queue(struct task_struct *p, struct thread *thread, const struct set
 	__scx_bpf_dsq_insert_vtime(p, &args);
 }
 
-INLINE void count_waker(struct task_struct *wakee)
-{
-	struct task_struct *waker = bpf_get_current_task_btf();
-	struct pair pair = { .waker = waker->pid, .wakee = wakee->pid };
-	u64 one = 1, *count;
+/* Wake-ups by one thread are added up for so long, and so many: the map costs more than all else. */
+#define TELL_AFTER_NS (50ULL * 1000 * 1000)
+#define TELL_AFTER 16
 
-	if (pair.waker == 0)
+INLINE void tell_waker(struct task_struct *wakee, struct thread *thread)
+{
+	struct pair pair = { .waker = thread->waker, .wakee = wakee->pid };
+	u64 woken = thread->woken, *count;
+
+	thread->woken = 0;
+	if (!woken)
 		return;
 	count = bpf_map_lookup_elem(&wakers, &pair);
 	if (count)
-		__sync_fetch_and_add(count, 1);
+		__sync_fetch_and_add(count, woken);
 	else
-		bpf_map_update_elem(&wakers, &pair, &one, BPF_NOEXIST);
+		bpf_map_update_elem(&wakers, &pair, &woken, BPF_NOEXIST);
+}
+
+INLINE void count_waker(struct task_struct *wakee, struct thread *thread, u64 now)
+{
+	s32 waker = bpf_get_current_task_btf()->pid;
+
+	if (waker == 0)
+		return;
+	if (waker != thread->waker) {
+		tell_waker(wakee, thread);
+		thread->waker = waker;
+	}
+	thread->woken++;
+	if (thread->woken < TELL_AFTER && now - thread->told_ns < TELL_AFTER_NS)
+		return;
+	thread->told_ns = now;
+	tell_waker(wakee, thread);
 }
 
 /* It can run from now on. */
 INLINE void begin_wait(struct task_struct *p, struct thread *thread, bool is_woken, bool counts_wakers)
 {
-	thread->waits_since_ns = scx_bpf_now();
+	u64 now = scx_bpf_now();
+
+	thread->waits_since_ns = now;
 	if (is_woken) {
 		thread->wakeups++;
 		if (counts_wakers)
-			count_waker(p);
+			count_waker(p, thread, now);
 	}
 }

@@ -12,6 +12,8 @@ pub(crate) const CPUS: u32 = WORDS as u32 * 64;
 pub(crate) const SETS: u32 = 128;
 /// Sets that a CPU can be in.
 pub(crate) const SETS_OF_CPU: usize = 16;
+/// Cgroups that can have a plan.
+pub(crate) const GROUPS: usize = 128;
 /// Pairs of threads, of which one woke the other, that are counted at a time.
 pub(crate) const WAKER_PAIRS: u32 = 16384;
 /// Stints that are kept for user space.
@@ -31,8 +33,11 @@ fn bytes_of(numbers: impl IntoIterator<Item = u64>) -> Vec<u8> {
     numbers.into_iter().flat_map(u64::to_ne_bytes).collect()
 }
 
-/// `struct set`.
-pub(crate) fn set(cpus: &CpuSet) -> Vec<u8> {
+/// Bytes of `struct set`.
+pub(crate) const SET_BYTES: usize = (WORDS + 3) * 8;
+
+/// `struct set` with the virtual time of the set that had this number before: who waits there is behind nobody.
+pub(crate) fn set(cpus: &CpuSet, before: &[u8; SET_BYTES]) -> Vec<u8> {
     let words = words_of(cpus);
     let used = words.iter().rposition(|&word| word != 0).map_or(0, |last| last + 1);
     let mut all = cpus.iter();
@@ -40,7 +45,9 @@ pub(crate) fn set(cpus: &CpuSet) -> Vec<u8> {
         (Some(cpu), None) => u64::from(cpu.0) + 1,
         _ => 0,
     };
-    bytes_of(words.into_iter().chain([0, used as u64, only]))
+    let vtime = &before[WORDS * 8..(WORDS + 1) * 8];
+    let vtime = u64::from_ne_bytes(vtime.try_into().expect("8 bytes"));
+    bytes_of(words.into_iter().chain([vtime, used as u64, only]))
 }
 
 /// `struct cpu`.
@@ -49,6 +56,20 @@ pub(crate) fn cpu(sets: &[u32]) -> Vec<u8> {
     numbers.extend_from_slice(sets);
     numbers.resize(SETS_OF_CPU + 3, 0);
     numbers.into_iter().flat_map(u32::to_ne_bytes).collect()
+}
+
+/// `struct group`.
+pub(crate) fn group(set: u32, spill_after: Option<Duration>) -> Vec<u8> {
+    bytes_of([bound(spill_after), u64::from(set)])
+}
+
+/// `struct leave`.
+pub(crate) fn leave(set: u32, cpu: CpuId) -> Vec<u8> {
+    [set, cpu.0].into_iter().flat_map(u32::to_ne_bytes).collect()
+}
+
+fn bound(spill_after: Option<Duration>) -> u64 {
+    spill_after.map_or(NEVER, |bound| bound.as_nanos() as u64)
 }
 
 /// `struct settings`.
@@ -72,10 +93,9 @@ pub(crate) struct Request {
 impl Request {
     /// `struct request`.
     pub(crate) fn bytes(&self) -> Vec<u8> {
-        let bound = self.spill_after.map_or(NEVER, |bound| bound.as_nanos() as u64);
         // The answer, and what the structure ends with.
         let numbers = [self.tid, self.set, 0, 0];
-        bound
+        bound(self.spill_after)
             .to_ne_bytes()
             .into_iter()
             .chain(numbers.into_iter().flat_map(u32::to_ne_bytes))
@@ -117,7 +137,7 @@ pub struct ThreadCounts {
 }
 
 /// Bytes of `struct thread`.
-pub(crate) const THREAD_BYTES: usize = 120;
+pub(crate) const THREAD_BYTES: usize = 136;
 
 impl ThreadCounts {
     /// The sum of two threads' counts; the longest wait is that of either.
@@ -209,11 +229,17 @@ mod tests {
     #[test]
     fn structures_are_those_of_the_program() {
         let cpus: CpuSet = "1,64".parse().unwrap();
-        let bytes = set(&cpus);
-        assert_eq!((bytes[0], bytes[8], bytes.len()), (2, 1, 19 * 8));
+        let mut before = [0; SET_BYTES];
+        before[16 * 8 + 1] = 7;
+        let bytes = set(&cpus, &before);
+        assert_eq!((bytes[0], bytes[8], bytes.len()), (2, 1, SET_BYTES));
         // The virtual time, the words that count, and the only CPU.
-        assert_eq!((bytes[16 * 8], bytes[17 * 8], bytes[18 * 8]), (0, 2, 0));
-        assert_eq!(set(&"64".parse().unwrap())[18 * 8], 65);
+        assert_eq!((bytes[16 * 8], bytes[16 * 8 + 1], bytes[17 * 8], bytes[18 * 8]), (0, 7, 2, 0));
+        assert_eq!(set(&"64".parse().unwrap(), &before)[18 * 8], 65);
+        let bytes = group(3, Some(Duration::from_nanos(5)));
+        assert_eq!((bytes[0], bytes[8], bytes.len()), (5, 3, 16));
+        assert_eq!(group(3, None)[..8], [0xff; 8]);
+        assert_eq!(leave(3, CpuId(9)), [3, 0, 0, 0, 9, 0, 0, 0]);
         let bytes = cpu(&[3, 9]);
         assert_eq!((bytes[0], bytes[4], bytes[8], bytes.len()), (2, 3, 9, 19 * 4));
         assert_eq!(settings(5), [5, 0, 0, 0, 0, 0, 0, 0]);

@@ -334,16 +334,18 @@ mod tests {
         assert!(sleepable.next().is_none());
         let traces = object.programs.iter().filter(|program| program.role == Role::Trace);
         let traces: Vec<&str> = traces.map(|program| program.name.as_str()).collect();
-        assert_eq!(traces, ["cpuhp_enter", "cpuhp_exit"]);
+        assert_eq!(traces, ["cgroup_attach_task", "cpuhp_enter", "cpuhp_exit"]);
         let map = |name: &str| object.maps.iter().find(|map| map.name == name).unwrap();
         let threads = map("threads");
-        // `struct thread`: two numbers of its plan in two words, nine counts, and four times.
-        assert_eq!((threads.kind, threads.key_bytes, threads.value_bytes), (29, 4, 120));
+        // `struct thread`: three numbers of its plan in two words, nine counts, four times, and who woke it.
+        assert_eq!((threads.kind, threads.key_bytes, threads.value_bytes), (29, 4, 136));
         assert_eq!(threads.value_bytes as usize, crate::layout::THREAD_BYTES);
         assert_eq!(map("sets").value_bytes, (16 + 3) * 8);
         assert_eq!(map("sets").max_entries, crate::layout::SETS);
         assert_eq!(map("cpus").value_bytes, (1 + 16 + 2) * 4);
         assert_eq!(map("cpus").max_entries, crate::layout::CPUS);
+        assert_eq!((map("groups").key_bytes, map("groups").value_bytes), (8, 16));
+        assert_eq!(map("groups").max_entries as usize, crate::layout::GROUPS);
         assert_eq!(map("settings").value_bytes, 8);
         assert_eq!(map("online").value_bytes, 16 * 8);
         assert_eq!(map("wakers").max_entries, crate::layout::WAKER_PAIRS);
@@ -401,7 +403,7 @@ mod tests {
             names.sort_unstable();
             names
         };
-        let plain = ["cpus", "exits", "online", "sets", "settings", "threads"];
+        let plain = ["cpus", "exits", "groups", "online", "sets", "settings", "threads"];
         assert_eq!(chosen(&[]), plain);
         let mut all = [&plain[..], &["stints", "wakers"]].concat();
         all.sort_unstable();

@@ -27,7 +27,8 @@ pub(crate) const NAME: &str = "corun";
 /// What the scheduler is to do beside placing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Options {
-    /// Count who wakes whom; some hundred instructions more at each wake-up.
+    /// Count who wakes whom; some twenty instructions more at each wake-up by the same thread as before, some hundred by
+    /// another.
     pub counts_wakers: bool,
     /// Keep for [`Scheduler::take_stints`] when each thread was on which CPU; some hundred instructions more at each
     /// switch.
@@ -80,6 +81,8 @@ pub struct Scheduler {
     links: Vec<OwnedFd>,
     options: Options,
     sets: SetTable,
+    /// By the kernel's number of the cgroup: the number of its set.
+    groups: BTreeMap<u64, u32>,
 }
 
 impl Scheduler {
@@ -97,7 +100,8 @@ impl Scheduler {
         let kinds = kinds.into_iter().filter_map(|(is_wanted, kind)| is_wanted.then_some(kind));
         object.choose(&kinds.collect::<Vec<_>>());
         let loaded = Loaded::load(&object, &kernel, NAME)?;
-        let mut own = Self { loaded, links: Vec::new(), options, sets: SetTable::default() };
+        let (links, sets, groups) = (Vec::new(), SetTable::default(), BTreeMap::new());
+        let mut own = Self { loaded, links, options, sets, groups };
         own.put_in_force(roots)?;
         Ok(own)
     }
@@ -164,6 +168,59 @@ impl Scheduler {
         done
     }
 
+    /// Gives a cgroup of version 2 a plan, by the number of its folder (`stat`): all its threads of the policy
+    /// [`SCHED_EXT`] without a plan of their own have it, those that are yet to be born too, from their next wake-up or end
+    /// of a slice on. When the CPUs change, threads that run on one that is no longer among them leave it at once.
+    ///
+    /// # Errors
+    /// When the scheduler is no longer in force, and when there are too many sets or groups.
+    pub fn plan_group(&mut self, group: u64, plan: Plan<'_>) -> Result<(), PlanError> {
+        if let Some(why) = self.ended() {
+            return Err(PlanError::Ended(why));
+        }
+        let Some(&set) = self.groups.get(&group) else { return self.plan_new_group(group, plan) };
+        let before = self.sets.cpus(set).cloned().unwrap_or_default();
+        self.sets.change(set, plan.cpus)?;
+        self.tell_sets()?;
+        for cpu in before.iter().filter(|&cpu| !plan.cpus.contains(cpu)) {
+            let mut request = layout::leave(set, cpu);
+            syscalls::run(self.loaded.programs["leave_cpu"].as_fd(), &mut request)?;
+        }
+        Ok(())
+    }
+
+    fn plan_new_group(&mut self, group: u64, plan: Plan<'_>) -> Result<(), PlanError> {
+        if self.groups.len() >= layout::GROUPS {
+            return Err(FullError::Groups.into());
+        }
+        let set = self.sets.enter_group(plan.cpus)?;
+        let value = layout::group(set, plan.spill_after);
+        let told = self.tell_sets();
+        let told =
+            told.and_then(|()| syscalls::update(self.map("groups"), &group.to_ne_bytes(), &value));
+        match told {
+            Ok(()) => drop(self.groups.insert(group, set)),
+            Err(_) => self.sets.leave(set),
+        }
+        Ok(told?)
+    }
+
+    /// A cgroup has no plan any more: those of its threads that have it keep it, others get none. As a rule it has no
+    /// threads.
+    ///
+    /// # Errors
+    /// When the kernel says no.
+    pub fn forget_group(&mut self, group: u64) -> io::Result<()> {
+        let Some(set) = self.groups.remove(&group) else { return Ok(()) };
+        self.sets.leave(set);
+        syscalls::delete(self.map("groups"), &group.to_ne_bytes())
+    }
+
+    /// The CPUs of a cgroup's plan; none where it has none.
+    pub fn cpus_of_group(&self, group: u64) -> Option<&CpuSet> {
+        self.sets.cpus(*self.groups.get(&group)?)
+    }
+
     fn request(&self, request: Request) -> Result<(), PlanError> {
         let mut bytes = request.bytes();
         syscalls::run(self.loaded.programs["plan_thread"].as_fd(), &mut bytes)?;
@@ -179,7 +236,10 @@ impl Scheduler {
         let Some(untold) = self.sets.untold() else { return Ok(()) };
         for number in &untold.numbers {
             let cpus = self.sets.cpus(*number).cloned().unwrap_or_default();
-            syscalls::update(self.map("sets"), &number.to_ne_bytes(), &layout::set(&cpus))?;
+            let mut before = [0; layout::SET_BYTES];
+            syscalls::look_up(self.map("sets"), &number.to_ne_bytes(), &mut before)?;
+            let set = layout::set(&cpus, &before);
+            syscalls::update(self.map("sets"), &number.to_ne_bytes(), &set)?;
         }
         for cpu in untold.cpus.iter().filter(|cpu| cpu.0 < layout::CPUS) {
             let sets: Vec<u32> = self.sets.of_cpu(cpu).collect();
@@ -443,8 +503,8 @@ mod tests {
         put("btf/vmlinux", object.section_by_name(".BTF").unwrap().data().unwrap());
         let Err(why @ LoadError::TooOld { .. }) = check(&roots) else { panic!("it is no kernel") };
         let told = "corun's scheduler needs Linux 7.1 or newer: this kernel has no \
-                    btf_trace_cpuhp_enter (typedef), btf_trace_cpuhp_exit (typedef), \
-                    sched_ext_ops (struct), scx_ops_flags (enum64)";
+                    btf_trace_cgroup_attach_task (typedef), btf_trace_cpuhp_enter (typedef), \
+                    btf_trace_cpuhp_exit (typedef), sched_ext_ops (struct), scx_ops_flags (enum64)";
         assert_eq!(why.to_string(), told);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use corun_machine::{CpuId, CpuSet};
 
-use crate::layout::{SETS, SETS_OF_CPU};
+use crate::layout::{GROUPS, SETS, SETS_OF_CPU};
 
 /// Numbers for sets of CPUs, and the threads that have them. A number whose last user left is given to another set as
 /// late as possible: a thread that was born meanwhile may still have it.
@@ -26,6 +26,8 @@ struct Entry {
     cpus: CpuSet,
     users: usize,
     freed_at: u64,
+    /// A cgroup has it alone: its CPUs change, and the number stays.
+    is_of_group: bool,
 }
 
 /// What changed since the kernel was told last.
@@ -46,6 +48,9 @@ pub enum FullError {
     /// A CPU is in as many sets as it can be.
     #[error("a CPU is in more than {SETS_OF_CPU} sets")]
     Cpu,
+    /// All room for cgroups is in use.
+    #[error("more than {GROUPS} cgroups have CPUs")]
+    Groups,
 }
 
 impl SetTable {
@@ -54,11 +59,24 @@ impl SetTable {
     /// # Errors
     /// When there is no room for one more set; the table is as before.
     pub(crate) fn enter(&mut self, cpus: &CpuSet) -> Result<u32, FullError> {
-        let known = self.sets.iter().find(|(_, entry)| entry.cpus == *cpus);
+        let is_known = |entry: &&Entry| !entry.is_of_group && entry.cpus == *cpus;
+        let known = self.sets.iter().find(|(_, entry)| is_known(entry));
         if let Some(number) = known.map(|(&number, _)| number) {
             self.join(number);
             return Ok(number);
         }
+        self.enter_new(cpus, false)
+    }
+
+    /// A number that a cgroup has alone, until it is left.
+    ///
+    /// # Errors
+    /// As [`Self::enter`].
+    pub(crate) fn enter_group(&mut self, cpus: &CpuSet) -> Result<u32, FullError> {
+        self.enter_new(cpus, true)
+    }
+
+    fn enter_new(&mut self, cpus: &CpuSet, is_of_group: bool) -> Result<u32, FullError> {
         let removable = self.removable(cpus)?;
         let free = (1..SETS).find(|number| !self.sets.contains_key(number));
         let longest_unused = self.unused.first().map(|&(_, number)| number);
@@ -74,8 +92,25 @@ impl SetTable {
         self.untold.numbers.insert(number);
         self.untold.cpus = self.untold.cpus.union(cpus);
         self.highest = self.highest.max(number);
-        self.sets.insert(number, Entry { cpus: cpus.clone(), users: 1, freed_at: 0 });
+        self.sets.insert(number, Entry { cpus: cpus.clone(), users: 1, freed_at: 0, is_of_group });
         Ok(number)
+    }
+
+    /// The number of a cgroup stands for other CPUs from now on.
+    ///
+    /// # Errors
+    /// When one of these is in as many sets as it can be; the table is as before.
+    pub(crate) fn change(&mut self, number: u32, cpus: &CpuSet) -> Result<(), FullError> {
+        let Some(entry) = self.sets.get(&number) else { return Ok(()) };
+        let new: CpuSet = cpus.iter().filter(|&cpu| !entry.cpus.contains(cpu)).collect();
+        for removed in self.removable(&new)? {
+            self.remove(removed);
+        }
+        let entry = self.sets.get_mut(&number).expect("a number in use is not removed");
+        self.untold.numbers.insert(number);
+        self.untold.cpus = self.untold.cpus.union(&entry.cpus).union(cpus);
+        entry.cpus.clone_from(cpus);
+        Ok(())
     }
 
     /// The unused numbers that have to go so that none of the CPUs is in too many sets with one more.
@@ -103,6 +138,7 @@ impl SetTable {
         if entry.users == 0 {
             self.freed += 1;
             entry.freed_at = self.freed;
+            entry.is_of_group = false;
             self.unused.insert((self.freed, number));
         }
     }
@@ -295,6 +331,43 @@ mod tests {
         assert_eq!(table.enter(&cpus("0-1")), Ok(16));
         assert_eq!(tell(&mut table), Some((vec![16, 32], cpus("0-1,115,215"))));
         assert_eq!((table.cpus(32), table.end()), (None, 33));
+    }
+
+    #[test]
+    fn a_groups_number_is_its_own_and_stays_when_its_cpus_change() {
+        let mut table = SetTable::default();
+        assert_eq!(table.enter(&cpus("0-1")), Ok(1));
+        assert_eq!(table.enter_group(&cpus("0-1")), Ok(2));
+        assert_eq!(table.enter_group(&cpus("0-1")), Ok(3));
+        table.told();
+        table.change(2, &cpus("1-2")).unwrap();
+        assert_eq!(tell(&mut table), Some((vec![2], cpus("0-2"))));
+        assert_eq!(table.of_cpu(CpuId(0)).collect::<Vec<_>>(), [1, 3]);
+        assert_eq!(table.of_cpu(CpuId(2)).collect::<Vec<_>>(), [2]);
+        // No thread's set is the group's, however alike.
+        assert_eq!(table.enter(&cpus("1-2")), Ok(4));
+        // What no group has any more is any set.
+        table.leave(3);
+        table.leave(1);
+        assert_eq!(table.enter(&cpus("0-1")), Ok(1));
+        table.leave(1);
+        assert_eq!(table.find(7, 3), Some(&cpus("0-1")));
+    }
+
+    #[test]
+    fn a_group_that_finds_no_room_stays_where_it_is() {
+        let mut table = SetTable::default();
+        let group = table.enter_group(&cpus("0")).unwrap();
+        for other in 0..SETS_OF_CPU {
+            table.enter(&cpus(&format!("1,{}", 2 + other))).unwrap();
+        }
+        table.told();
+        let before = table.clone();
+        assert_eq!(table.change(group, &cpus("0-1")), Err(FullError::Cpu));
+        assert_eq!(table, before);
+        table.leave(5);
+        table.change(group, &cpus("0-1")).unwrap();
+        assert_eq!(tell(&mut table), Some((vec![group, 5], cpus("0-1,5"))));
     }
 
     #[test]

@@ -113,6 +113,13 @@ pub(crate) fn update(map: BorrowedFd<'_>, key: &[u8], value: &[u8]) -> io::Resul
     unsafe { attributes.call(2) }.map(drop)
 }
 
+/// Takes an entry out of a map. The key is of the map's key's size.
+pub(crate) fn delete(map: BorrowedFd<'_>, key: &[u8]) -> io::Result<()> {
+    let attributes = Attributes::new().with_fd(0, map).with_pointer(8, key.as_ptr());
+    // SAFETY: the slice is of the map's key's size, as the caller says.
+    unsafe { attributes.call(3) }.map(drop)
+}
+
 /// Takes the oldest entry of a queue; none where there is none. The queue's value is of `value`'s size.
 pub(crate) fn pop(map: BorrowedFd<'_>, value: &mut [u8]) -> io::Result<bool> {
     let attributes = Attributes::new().with_fd(0, map).with_pointer(16, value.as_mut_ptr());

@@ -21,7 +21,8 @@ pub struct Wakeups {
     pub waker: u32,
     /// The kernel's number of the thread that was woken.
     pub wakee: u32,
-    /// How often.
+    /// How often. Up to 15 times are not yet counted of a thread that was woken by the same one within 50 ms, or was not
+    /// woken since.
     pub count: u64,
 }
 

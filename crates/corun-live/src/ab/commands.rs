@@ -1,22 +1,28 @@
-//! A subject that the user's own commands switch and measure.
+//! A subject that a switch turns on and off and the user's own commands measure.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::conduct::{Subject, SubjectError, Waited};
 use super::metric::{Metric, MetricKind};
+use super::sched_cache::SchedCache;
 use super::shell;
 
-/// The commands that turn something on and off.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Switch {
-    /// Turns it on.
-    pub on: String,
-    /// Turns it off.
-    pub off: String,
+/// What turns something on and off.
+#[derive(Debug)]
+pub enum Switch {
+    /// The user's commands.
+    Commands {
+        /// Turns it on.
+        on: String,
+        /// Turns it off.
+        off: String,
+    },
+    /// The kernel's switch of its own scheduling by last-level caches.
+    SchedCache(Box<SchedCache>),
 }
 
-/// Measures by [`Metric`]s, and switches by commands.
+/// Measures by [`Metric`]s, and switches.
 #[derive(Debug)]
 pub struct Commands<'a> {
     switch: Switch,
@@ -57,9 +63,12 @@ impl<'a> Commands<'a> {
         self.metrics.iter().try_for_each(|metric| metric.read().map(|_| ()))
     }
 
-    fn switch_to(&self, on: bool) -> Result<(), SubjectError> {
-        let (option, line) =
-            if on { ("--on", &self.switch.on) } else { ("--off", &self.switch.off) };
+    fn switch_to(&mut self, is_on: bool) -> Result<(), SubjectError> {
+        let (option, line) = match &mut self.switch {
+            Switch::SchedCache(switch) => return switch.set(is_on),
+            Switch::Commands { on, .. } if is_on => ("--on", &*on),
+            Switch::Commands { off, .. } => ("--off", &*off),
+        };
         match shell::output(line, shell::PATIENCE) {
             Ok(_) => Ok(()),
             Err(why) => Err(SubjectError(format!("the command of {option} (`{line}`) {why}"))),
@@ -130,6 +139,10 @@ impl Subject for Commands<'_> {
     }
 
     fn restore(&mut self) -> Result<(), SubjectError> {
-        if self.switched { self.switch_to(false) } else { Ok(()) }
+        match &mut self.switch {
+            Switch::SchedCache(switch) => switch.put_back(),
+            Switch::Commands { .. } if self.switched => self.switch_to(false),
+            Switch::Commands { .. } => Ok(()),
+        }
     }
 }

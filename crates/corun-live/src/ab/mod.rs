@@ -9,6 +9,7 @@ mod conduct;
 mod design;
 mod experiment;
 mod metric;
+mod sched_cache;
 mod sequence;
 mod shell;
 
@@ -21,6 +22,7 @@ pub use experiment::{
     Advice, Better, Done, Effect, ExperimentSettings, Harm, HarmKind, SwitchbackExperiment,
 };
 pub use metric::{Metric, MetricKind, MetricSource};
+pub use sched_cache::SchedCache;
 
 #[cfg(test)]
 mod simulated_tests;

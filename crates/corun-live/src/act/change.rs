@@ -9,7 +9,7 @@ use corun_machine::CpuSet;
 use serde::{Deserialize, Serialize};
 
 use super::cpusets::CpusetChange;
-use super::{affinity, kernel, nice, pages};
+use super::{affinity, kernel, nice, pages, sched_cache};
 use crate::resctrl::{GroupChange, SchemataChange, TaskChange};
 
 /// One change to the machine, with what was there before: a line of the journal holds a plan's.
@@ -30,6 +30,18 @@ pub enum Change {
     Prefer {
         /// The thread.
         task: Task,
+        /// As it was.
+        before: CpuSet,
+        /// As it shall be.
+        after: CpuSet,
+    },
+    /// Where the threads of a cgroup run as long as there is room, those that are born later too. As [`Self::Prefer`] it
+    /// ends with corun.
+    PreferGroup {
+        /// The cgroup's path, as in `/proc/PID/cgroup`.
+        group: String,
+        /// Its folder: a cgroup that was made again at its path is another.
+        folder: FolderIdentity,
         /// As it was.
         before: CpuSet,
         /// As it shall be.
@@ -88,6 +100,13 @@ pub enum Change {
         /// The group it shall be in.
         after: PathBuf,
     },
+    /// The kernel's own scheduling by last-level caches (`SCHED_CACHE`): is it on?
+    SchedCache {
+        /// As it was.
+        before: bool,
+        /// As it shall be.
+        after: bool,
+    },
     /// The NUMA node of a process's pages.
     Pages {
         /// The process's first thread.
@@ -104,6 +123,7 @@ pub enum Change {
 pub(crate) enum ChangeTarget {
     Affinity(Task),
     Prefer(Task),
+    PreferGroup(FolderIdentity),
     SchedulingPolicy(Task),
     Nice(Task),
     Cpuset(PathBuf),
@@ -111,6 +131,7 @@ pub(crate) enum ChangeTarget {
     /// The group and the name of the resource.
     ResctrlSchemata(PathBuf, String),
     ResctrlTask(Task),
+    SchedCache,
     Pages(Task),
 }
 
@@ -131,7 +152,10 @@ impl Change {
     pub fn apply(&self, roots: &Roots) -> Result<(), ActError> {
         match self {
             Self::Affinity { task, before, after } => affinity::apply(roots, task, before, after),
-            Self::Prefer { task, .. } => Err(kernel::not_in_force(task)),
+            Self::Prefer { task, .. } => Err(kernel::not_in_force(&format!("thread {task}"))),
+            Self::PreferGroup { group, .. } => {
+                Err(kernel::not_in_force(&format!("cgroup {group}")))
+            }
             Self::SchedulingPolicy { task, before, after } => {
                 kernel::set_policy(roots, task, *before, *after)
             }
@@ -146,6 +170,7 @@ impl Change {
             Self::ResctrlTask { task, before, after } => {
                 TaskChange { task, before, after }.apply(roots)
             }
+            Self::SchedCache { before, after } => sched_cache::apply(roots, *before, *after),
             Self::Pages { task, to, .. } => pages::apply(roots, task, *to),
         }
     }
@@ -172,7 +197,7 @@ impl Change {
                 affinity::revert(roots, task, before, after, mode)
             }
             // The kernel gave it back when the scheduler was detached.
-            Self::Prefer { .. } => Ok(Reverted::AsBefore),
+            Self::Prefer { .. } | Self::PreferGroup { .. } => Ok(Reverted::AsBefore),
             Self::SchedulingPolicy { task, before, after } => {
                 kernel::revert_policy(roots, task, *before, *after, mode)
             }
@@ -187,6 +212,7 @@ impl Change {
             Self::ResctrlTask { task, before, after } => {
                 TaskChange { task, before, after }.revert(roots, mode)
             }
+            Self::SchedCache { before, .. } => sched_cache::revert(roots, *before, mode),
             Self::Pages { task, before, to } => pages::revert(roots, task, before, *to, mode),
         };
         match outcome {
@@ -200,6 +226,7 @@ impl Change {
         match self {
             Self::Affinity { task, .. } => ChangeTarget::Affinity(*task),
             Self::Prefer { task, .. } => ChangeTarget::Prefer(*task),
+            Self::PreferGroup { folder, .. } => ChangeTarget::PreferGroup(*folder),
             Self::SchedulingPolicy { task, .. } => ChangeTarget::SchedulingPolicy(*task),
             Self::Nice { task, .. } => ChangeTarget::Nice(*task),
             Self::Cpuset { file, .. } => ChangeTarget::Cpuset(file.clone()),
@@ -209,6 +236,7 @@ impl Change {
                 ChangeTarget::ResctrlSchemata(group.clone(), resource.trim().to_owned())
             }
             Self::ResctrlTask { task, .. } => ChangeTarget::ResctrlTask(*task),
+            Self::SchedCache { .. } => ChangeTarget::SchedCache,
             Self::Pages { task, .. } => ChangeTarget::Pages(*task),
         }
     }
@@ -222,13 +250,17 @@ impl Change {
             | Self::Nice { task, .. }
             | Self::ResctrlTask { task, .. }
             | Self::Pages { task, .. } => Some(task),
-            Self::Cpuset { .. } | Self::ResctrlGroup { .. } | Self::ResctrlSchemata { .. } => None,
+            Self::PreferGroup { .. }
+            | Self::Cpuset { .. }
+            | Self::ResctrlGroup { .. }
+            | Self::ResctrlSchemata { .. }
+            | Self::SchedCache { .. } => None,
         }
     }
 
     /// Does the change stay when corun ends without undoing it? What does not is in no journal.
     pub(crate) fn outlives_corun(&self) -> bool {
-        !matches!(self, Self::Prefer { .. })
+        !matches!(self, Self::Prefer { .. } | Self::PreferGroup { .. })
     }
 
     /// Is it back where it began? So is a whole history ([`Self::since`]) whose last change took back the others.
@@ -253,7 +285,8 @@ impl Change {
         let mut whole = self.clone();
         match (&mut whole, oldest) {
             (Self::Affinity { before, .. }, Self::Affinity { before: old, .. })
-            | (Self::Prefer { before, .. }, Self::Prefer { before: old, .. }) => {
+            | (Self::Prefer { before, .. }, Self::Prefer { before: old, .. })
+            | (Self::PreferGroup { before, .. }, Self::PreferGroup { before: old, .. }) => {
                 *before = old.clone();
             }
             (Self::Nice { before, .. }, Self::Nice { before: old, .. })
@@ -266,6 +299,9 @@ impl Change {
             }
             (Self::ResctrlTask { before, .. }, Self::ResctrlTask { before: old, .. }) => {
                 *before = old.clone();
+            }
+            (Self::SchedCache { before, .. }, Self::SchedCache { before: old, .. }) => {
+                *before = *old
             }
             (Self::Pages { before, .. }, Self::Pages { before: old, .. }) => *before = old.clone(),
             _ => {}
@@ -287,6 +323,10 @@ impl Change {
                 Self::SchedulingPolicy { before, after, .. },
                 Self::SchedulingPolicy { before: then, .. },
             ) => {
+                *after = *then;
+                (before != after).then_some(whole)
+            }
+            (Self::SchedCache { before, after }, Self::SchedCache { before: then, .. }) => {
                 *after = *then;
                 (before != after).then_some(whole)
             }
@@ -316,6 +356,9 @@ impl fmt::Display for Change {
             Self::Prefer { task, before, after } => {
                 write!(f, "preferred CPUs of thread {task}: {before} to {after}")
             }
+            Self::PreferGroup { group, before, after, .. } => {
+                write!(f, "preferred CPUs of cgroup {group}: {before} to {after}")
+            }
             Self::SchedulingPolicy { task, before, after } => {
                 let (before, after) = (kernel::policy_name(*before), kernel::policy_name(*after));
                 write!(f, "scheduling policy of thread {task}: {before} to {after}")
@@ -334,6 +377,10 @@ impl fmt::Display for Change {
             Self::ResctrlTask { task, before, after } => {
                 let (before, after) = (group_name(before), group_name(after));
                 write!(f, "resctrl group of thread {task}: {before} to {after}")
+            }
+            Self::SchedCache { before, after } => {
+                let (before, after) = (sched_cache::word(*before), sched_cache::word(*after));
+                write!(f, "SCHED_CACHE: {before} to {after}")
             }
             Self::Pages { task, to, .. } => {
                 write!(f, "pages of process {}: to node {to}", task.pid)

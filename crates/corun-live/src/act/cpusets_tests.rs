@@ -36,7 +36,7 @@ impl Contained {
         let thread = ManagedThread::new(found, 0, "sleep");
         let name = format!("/{name}");
         let cpus = thread.may_run_on.clone();
-        let group = Some(HeldGroup { name: name.as_str().into(), cpus });
+        let group = Some(HeldGroup { name: name.as_str().into(), cpus, is_preferred: false });
         Some(Self { folder, name, program, thread: ManagedThread { group, ..thread } })
     }
 
@@ -140,7 +140,7 @@ fn member(roots: &Roots, id: u64) -> ManagedThread {
 fn boxed(task: Task, group: Option<&str>) -> ManagedThread {
     let cpus: CpuSet = "0-7".parse().unwrap();
     let thread = ManagedThread::new(fixture::facts(task, &cpus), 0, "boxed");
-    let group = group.map(|name| HeldGroup { name: name.into(), cpus });
+    let group = group.map(|name| HeldGroup { name: name.into(), cpus, is_preferred: false });
     ManagedThread { group, ..thread }
 }
 

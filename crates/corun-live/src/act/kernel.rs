@@ -1,20 +1,26 @@
 //! Where threads run, by corun's scheduler in the kernel (`sched_ext`).
 
+mod groups;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use corun_linux::cgroup::version_2_folder;
 use corun_linux::sysfs::online_cpus;
 use corun_linux::{Roots, Task, is_gone};
 use corun_machine::{CpuSet, Machine};
-use corun_policy::{Action, ActionKind, Nanoseconds, ThreadId, ThreadView};
+use corun_policy::{Action, ActionKind, Nanoseconds, ThreadView};
 use corun_scx::{PlanError, SCHED_EXT, Scheduler, Stint, ThreadCounts, Wakeups, policy_of};
 
-use super::{Actuator, ApplyMode, Change, PlacementActuator, Refusal, exchanged, managed};
+use super::{
+    Actuator, ApplyMode, Change, PlacementActuator, Refusal, affinity, exchanged, managed,
+};
 use super::{still_there, touchable};
 use crate::{ActError, ManagedThread, Reverted, SharedCounts, Threads};
+use groups::KernelGroups;
 
 /// `SCHED_RESET_ON_FORK`, a bit beside the policy: children begin with the default policy.
 const RESET_ON_FORK: i32 = 0x4000_0000;
@@ -24,8 +30,9 @@ const SCHED_IDLE: i32 = 5;
 /// Prefers CPUs for threads: a thread that wakes takes an idle CPU of its set, waits there for a time, and then
 /// runs elsewhere. What ends corun, be it a `kill -9`, ends the preference.
 ///
-/// Threads that are held by their cgroup, and those of the policy `SCHED_IDLE`, are placed as by
-/// [`PlacementActuator`]. So are all once the kernel detached the scheduler.
+/// A cgroup of version 2 that is held in the place of its threads gets the CPUs that these were sent to, for all its threads,
+/// also for those that are born before anybody looks again. Other cgroups, and threads of the policy `SCHED_IDLE`, are
+/// placed as by [`PlacementActuator`]. So are all once the kernel detached the scheduler.
 #[derive(Debug)]
 pub struct KernelPlacement {
     roots: Roots,
@@ -34,6 +41,7 @@ pub struct KernelPlacement {
     /// How long a thread waits for its CPUs; none: for ever.
     spill_after: Option<Duration>,
     by_affinity: PlacementActuator,
+    groups: KernelGroups,
     online: Option<CpuSet>,
     /// What was counted last of each thread.
     counts: SharedCounts,
@@ -60,6 +68,7 @@ impl KernelPlacement {
             scheduler: Some(scheduler),
             spill_after,
             by_affinity: PlacementActuator::new(roots),
+            groups: KernelGroups::default(),
             online: None,
             counts,
             ended: ThreadCounts::default(),
@@ -139,12 +148,57 @@ impl KernelPlacement {
         }
     }
 
-    /// Is the thread the scheduler's, or may it be?
+    /// Threads of cgroups that have a plan and that came from elsewhere are brought into the scheduler; those that are in it
+    /// are counted.
+    fn join_groups(&mut self, threads: &Threads) -> Vec<Change> {
+        let Some(scheduler) = &mut self.scheduler else { return Vec::new() };
+        let mut joined = Vec::new();
+        for (_, thread) in threads.iter() {
+            let tid = thread.task().tid;
+            if !self.groups.has(thread) || thread.left_alone || scheduler.has_plan(tid) {
+                continue;
+            }
+            if policy_of(tid).is_ok_and(is_ours) {
+                scheduler.found(tid);
+            } else if may_take(thread) {
+                joined.extend(policy_change(thread).ok().flatten());
+            }
+        }
+        joined
+    }
+
+    /// Is the thread the scheduler's by itself, or may it be?
     fn takes(&self, thread: &ManagedThread) -> bool {
-        let policy = policy_of(thread.task().tid).map(|policy| policy & !RESET_ON_FORK);
-        self.scheduler.is_some()
-            && thread.group.is_none()
-            && policy.is_ok_and(|policy| policy != SCHED_IDLE)
+        self.scheduler.is_some() && thread.group.is_none() && may_take(thread)
+    }
+
+    /// The changes that have a thread run on what it may have of the CPUs asked for: in the scheduler, by its cgroup there,
+    /// or as by [`PlacementActuator`].
+    fn place(
+        &mut self,
+        thread: (&ThreadView, &ManagedThread),
+        asked: &CpuSet,
+        threads: &Threads,
+        online: &CpuSet,
+    ) -> Result<Vec<Change>, Refusal> {
+        if self.takes(thread.1) {
+            return self.prefer(thread, asked, online);
+        }
+        let group = thread.1.group.as_ref().filter(|_| self.scheduler.is_some());
+        let group = group.and_then(|one| Some((one, version_2_folder(&self.roots, &one.name)?)));
+        let Some(group) = group else {
+            return Ok(self
+                .by_affinity
+                .place(thread, asked, threads, online)?
+                .into_iter()
+                .collect());
+        };
+        if !may_take(thread.1) {
+            return Ok(affinity::hold(thread, asked, online)?.into_iter().collect());
+        }
+        touchable(&self.roots, &thread.1.task()).map_err(|error| Refusal(error.to_string()))?;
+        let held = self.groups.hold(thread, group, asked, threads, online)?;
+        Ok(held.into_iter().chain(policy_change(thread.1)?).collect())
     }
 
     /// The changes that have a thread run on what it may have of the CPUs asked for.
@@ -158,28 +212,15 @@ impl KernelPlacement {
         touchable(&self.roots, &task).map_err(|error| Refusal(error.to_string()))?;
         let after = asked.intersection(&thread.may_run_on).intersection(online);
         if after.is_empty() {
-            let may = &thread.may_run_on;
-            return Err(Refusal(format!(
-                "thread {task} ({}) may run on CPUs {may}, and none of {asked} is on line and \
-                 among them",
-                view.program
-            )));
+            return Err(none_there((view, thread), asked));
         }
         let before = thread.allowed.clone();
         let mut changes = Vec::new();
         if thread.preferred.as_ref().is_none_or(|preferred| *preferred != after) {
             changes.push(Change::Prefer { task, before, after });
         }
-        let policy = policy_of(task.tid).map_err(|error| Refusal(error.to_string()))?;
-        if !is_ours(policy) {
-            let after = SCHED_EXT | policy & RESET_ON_FORK;
-            changes.push(Change::SchedulingPolicy { task, before: policy, after });
-        }
+        changes.extend(policy_change(thread)?);
         Ok(changes)
-    }
-
-    fn is_taken(&self, threads: &Threads, id: ThreadId) -> bool {
-        managed(threads, id).is_ok_and(|(_, thread)| self.takes(thread))
     }
 }
 
@@ -195,6 +236,7 @@ impl Actuator for KernelPlacement {
     fn begin_plan(&mut self) {
         self.online = online_cpus(&self.roots).ok();
         self.by_affinity.begin_plan();
+        self.groups.begin_plan();
     }
 
     fn prepare(
@@ -207,18 +249,16 @@ impl Actuator for KernelPlacement {
         let online = self.online.clone().or_else(|| online_cpus(&self.roots).ok());
         let online = online.unwrap_or_else(|| machine.cpu_set());
         match action {
-            Action::Allow { thread, cpus } if self.is_taken(threads, *thread) => {
-                self.prefer(managed(threads, *thread)?, cpus, &online)
+            Action::Allow { thread, cpus } => {
+                self.place(managed(threads, *thread)?, cpus, threads, &online)
             }
-            Action::Swap { first, second }
-                if self.is_taken(threads, *first) && self.is_taken(threads, *second) =>
-            {
+            Action::Swap { first, second } => {
                 let (first, second) = (managed(threads, *first)?, managed(threads, *second)?);
                 let held = (&first.1.allowed, &second.1.allowed);
                 let exchanged = exchanged((first.1, held.0), (second.1, held.1));
                 let Some([to_first, to_second]) = exchanged else { return Ok(Vec::new()) };
-                let mut changes = self.prefer(first, &to_first, &online)?;
-                changes.extend(self.prefer(second, &to_second, &online)?);
+                let mut changes = self.place(first, &to_first, threads, &online)?;
+                changes.extend(self.place(second, &to_second, threads, &online)?);
                 Ok(changes)
             }
             _ => self.by_affinity.prepare(action, machine, threads, now),
@@ -228,9 +268,16 @@ impl Actuator for KernelPlacement {
     fn make(&mut self, change: &Change) -> Option<Result<(), ActError>> {
         let (task, after) = match change {
             Change::Prefer { task, after, .. } => (task, after),
+            Change::PreferGroup { group, folder, after, .. } => {
+                let plan = corun_scx::Plan { cpus: after, spill_after: self.spill_after };
+                let scheduler = self.scheduler.as_mut()?;
+                return Some(self.groups.plan(&self.roots, scheduler, (group, folder), plan));
+            }
             Change::SchedulingPolicy { task, after, .. } if is_ours(*after) => {
                 // In the scheduler's class a thread runs when no other wants its CPU: for that it gets a set of CPUs.
-                let has_plan = self.scheduler.as_ref().is_some_and(|one| one.has_plan(task.tid));
+                let has_plan = self.scheduler.as_ref().is_some_and(|one| {
+                    one.has_plan(task.tid) || self.groups.covers(&self.roots, one, task)
+                });
                 let why = || io::Error::other("it has no CPUs in corun's scheduler in the kernel");
                 return (!has_plan).then(|| Err(failed(task, why())));
             }
@@ -243,11 +290,7 @@ impl Actuator for KernelPlacement {
         let plan = corun_scx::Plan { cpus: after, spill_after: self.spill_after };
         Some(scheduler.plan(task.tid, plan).map_err(|error| match error {
             PlanError::Gone => ActError::Gone { what: format!("thread {task}") },
-            other => ActError::Kernel {
-                what: format!("preferring CPUs {after} for thread {task}"),
-                reason: io::Error::other(other),
-                advice: None,
-            },
+            other => plan_failed(&format!("thread {task}"), after, other),
         }))
     }
 
@@ -303,12 +346,15 @@ impl Actuator for KernelPlacement {
             }
         }
         drop(counts);
+        self.groups.forget_empty(scheduler, threads);
         self.follow_others(threads);
+        let joined = self.join_groups(threads);
         self.count();
         // Of threads that are not in it the scheduler knows nothing.
         let options = self.scheduler.as_ref().map(Scheduler::options).unwrap_or_default();
         let is_for_all = options.keeps_stints || options.counts_wakers;
         self.welcomed = if is_for_all { self.welcome(threads) } else { Vec::new() };
+        self.welcomed.extend(joined);
         None
     }
 
@@ -339,10 +385,40 @@ fn is_ours(policy: i32) -> bool {
     policy & !RESET_ON_FORK == SCHED_EXT
 }
 
-/// Why a preference cannot be set by anybody but the actuator that has the scheduler.
-pub(super) fn not_in_force(task: &Task) -> ActError {
+/// May a thread be brought into the scheduler?
+fn may_take(thread: &ManagedThread) -> bool {
+    let policy = policy_of(thread.task().tid).map(|policy| policy & !RESET_ON_FORK);
+    policy.is_ok_and(|policy| policy != SCHED_IDLE)
+}
+
+/// The change that brings a thread into the scheduler's class; none where it is there.
+fn policy_change(thread: &ManagedThread) -> Result<Option<Change>, Refusal> {
+    let task = thread.task();
+    let before = policy_of(task.tid).map_err(|error| Refusal(error.to_string()))?;
+    let after = SCHED_EXT | before & RESET_ON_FORK;
+    Ok((!is_ours(before)).then_some(Change::SchedulingPolicy { task, before, after }))
+}
+
+fn none_there((view, thread): (&ThreadView, &ManagedThread), asked: &CpuSet) -> Refusal {
+    let (task, may) = (thread.task(), &thread.may_run_on);
+    Refusal(format!(
+        "thread {task} ({}) may run on CPUs {may}, and none of {asked} is on line and among them",
+        view.program
+    ))
+}
+
+fn plan_failed(what: &str, cpus: &CpuSet, reason: PlanError) -> ActError {
     ActError::Kernel {
-        what: format!("preferring CPUs for thread {task}"),
+        what: format!("preferring CPUs {cpus} for {what}"),
+        reason: io::Error::other(reason),
+        advice: None,
+    }
+}
+
+/// Why a preference cannot be set by anybody but the actuator that has the scheduler.
+pub(super) fn not_in_force(what: &str) -> ActError {
+    ActError::Kernel {
+        what: format!("preferring CPUs for {what}"),
         reason: io::ErrorKind::Unsupported.into(),
         advice: Some("corun's scheduler in the kernel is not in force".to_owned()),
     }
@@ -454,6 +530,7 @@ mod tests {
             scheduler: None,
             spill_after: None,
             by_affinity: PlacementActuator::new(&roots),
+            groups: KernelGroups::default(),
             online: None,
             counts: SharedCounts::default(),
             ended: ThreadCounts::default(),

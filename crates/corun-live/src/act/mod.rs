@@ -9,6 +9,7 @@ mod members;
 mod nice;
 mod pages;
 mod placement;
+mod sched_cache;
 #[cfg(test)]
 pub(crate) mod sleeper;
 mod still_there;
@@ -30,6 +31,7 @@ pub(crate) use kernel::inherited_policy;
 pub use nice::Nice;
 pub use pages::Pages;
 pub use placement::PlacementActuator;
+pub(crate) use sched_cache::is_on as sched_cache_is_on;
 pub(crate) use still_there::{still_there, touchable};
 
 use crate::{ManagedThread, Threads};

@@ -25,7 +25,8 @@ impl PlacementActuator {
         Self { roots: roots.clone(), cpusets: Cpusets::new(roots), online: None }
     }
 
-    fn place(
+    /// The change that holds a thread where it is asked to be, or its cgroup; none where it is held so already.
+    pub(super) fn place(
         &mut self,
         thread: (&ThreadView, &ManagedThread),
         asked: &CpuSet,

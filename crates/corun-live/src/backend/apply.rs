@@ -234,6 +234,9 @@ impl LiveBackend {
         match change {
             Change::Affinity { task, after, .. } => self.moved(*task, after, acting, table),
             Change::Prefer { task, after, .. } => self.preferred(*task, after, table),
+            Change::PreferGroup { group, after, .. } => {
+                self.group_preferred(group, after, true, table);
+            }
             Change::SchedulingPolicy { task, before, .. } => {
                 self.policy_was_set(*task, *before, table);
             }
@@ -250,6 +253,9 @@ impl LiveBackend {
         match change {
             Change::Affinity { task, before, .. } => self.moved(*task, before, true, table),
             Change::Prefer { task, before, .. } => self.was_not_preferred(*task, before, table),
+            Change::PreferGroup { group, before, .. } => {
+                self.group_was_not_preferred(group, before, table);
+            }
             Change::Nice { task, before, .. } => self.reniced(*task, *before, table),
             Change::Cpuset { file, before, .. } => self.group_was_not_moved(file, before, table),
             _ => {}

@@ -144,7 +144,8 @@ pub(super) mod tests {
 
     #[test]
     fn in_a_cgroup_the_group_s_threads_are_the_makers() {
-        let group = |name: &str| HeldGroup { name: name.into(), cpus: cpus("1") };
+        let group =
+            |name: &str| HeldGroup { name: name.into(), cpus: cpus("1"), is_preferred: false };
         let member = ManagedThread { group: Some(group("/a")), ..held(7, 7, "1") };
         let makers = makers(vec![member, held(8, 8, "2")]);
         let allowed = |name, on| makers.allowed(&found(50, 50, 8, on), Some(&group(name)));

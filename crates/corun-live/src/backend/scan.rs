@@ -118,12 +118,17 @@ impl LiveBackend {
         };
         let profile = target.profile.as_deref().unwrap_or(&target.name);
         let mut thread = ManagedThread::new(facts, index, profile);
-        let group_is_held = group.is_some();
         if inherited.is_none() {
             (thread.expected, thread.allowed) = (may_run_on.clone(), may_run_on.clone());
         }
         let mut view = view;
-        if self.is_acting() && !group_is_held {
+        if let Some(group) = group.as_ref().filter(|group| group.is_preferred) {
+            // Until it is sent somewhere itself, it does not widen its cgroup.
+            view.allowed = group.cpus.intersection(&self.online);
+            thread.allowed.clone_from(&group.cpus);
+            thread.preferred = Some(group.cpus.clone());
+        }
+        if self.is_acting() {
             let held = self.actuators.iter_mut().find_map(|actuator| actuator.held(&facts_task));
             if let Some(held) = held {
                 // It was born with its maker's policy, which was another before corun came.
@@ -161,7 +166,8 @@ impl LiveBackend {
         let member = self.groups.get(&name).and_then(BTreeSet::first);
         let member = member.and_then(|&id| Some(table.at(table.index_of(id)?).1));
         let known = member.and_then(|thread| thread.group.clone());
-        known.unwrap_or_else(|| HeldGroup { name, cpus: facts.affinity.clone() })
+        let cpus = facts.affinity.clone();
+        known.unwrap_or_else(|| HeldGroup { name, cpus, is_preferred: false })
     }
 
     /// Brings a thread up to date with its facts; says in words when somebody else moved it.
@@ -305,12 +311,54 @@ impl LiveBackend {
         thread.was_not_preferred(before);
     }
 
+    /// The scheduler in the kernel has a cgroup there now; not `is_preferred`: no longer, and all its CPUs are these.
+    pub(super) fn group_preferred(
+        &self,
+        group: &str,
+        to: &CpuSet,
+        is_preferred: bool,
+        table: &mut Threads,
+    ) {
+        for &id in self.groups.get(group).into_iter().flatten() {
+            let Some(index) = table.index_of(id) else { continue };
+            let thread = table.at_mut(index).1;
+            thread.preferred = is_preferred.then(|| to.clone());
+            if let Some(group) = &mut thread.group {
+                group.cpus.clone_from(to);
+                group.is_preferred = is_preferred;
+            }
+        }
+    }
+
+    /// The scheduler in the kernel was to have a cgroup elsewhere, and has it where it was, or nowhere.
+    pub(super) fn group_was_not_preferred(
+        &self,
+        group: &str,
+        before: &CpuSet,
+        table: &mut Threads,
+    ) {
+        let found = self.groups.get(group).and_then(BTreeSet::first);
+        let found = found.and_then(|&id| Some(table.at(table.index_of(id)?).1.expected.clone()));
+        let is_preferred = found.is_some_and(|found| found != *before);
+        self.group_preferred(group, before, is_preferred, table);
+        for &id in self.groups.get(group).into_iter().flatten() {
+            let Some(index) = table.index_of(id) else { continue };
+            let (view, thread) = table.at_mut(index);
+            thread.allowed.clone_from(before);
+            view.allowed = before.intersection(&self.online);
+        }
+    }
+
     /// The scheduler in the kernel is no longer in force: all threads are where their affinities allow.
     pub(super) fn release_preferred(&self, table: &mut Threads) {
         for (view, thread) in table.iter_mut() {
             if thread.preferred.take().is_some() {
                 thread.allowed.clone_from(&thread.expected);
                 view.allowed = thread.expected.intersection(&self.online);
+            }
+            if let Some(group) = thread.group.as_mut().filter(|group| group.is_preferred) {
+                group.cpus.clone_from(&thread.expected);
+                group.is_preferred = false;
             }
         }
     }
@@ -364,6 +412,7 @@ impl LiveBackend {
             view.allowed = own.intersection(&self.online);
             if let Some(group) = &mut thread.group {
                 group.cpus.clone_from(&own);
+                group.is_preferred = false;
             }
             thread.expected.clone_from(&own);
             thread.preferred = None;

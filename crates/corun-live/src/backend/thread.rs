@@ -38,13 +38,15 @@ pub struct ManagedThread {
     pub(crate) before: Counts,
 }
 
-/// A cgroup that is held by its cpuset, with all that is in it.
+/// A cgroup that is held with all that is in it, by its cpuset or by corun's scheduler in the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeldGroup {
     /// Its path as in `/proc/PID/cgroup`: `/system.slice/x.service`.
     pub name: Arc<str>,
     /// Where it is held now.
     pub cpus: CpuSet,
+    /// Held there by corun's scheduler in the kernel: its cpuset is as it was.
+    pub is_preferred: bool,
 }
 
 impl ManagedThread {

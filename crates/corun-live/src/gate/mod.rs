@@ -251,7 +251,9 @@ fn moves(step: &Step) -> usize {
 pub(crate) fn taken_back(change: &Change) -> Option<Change> {
     let mut back = change.clone();
     match &mut back {
-        Change::Affinity { before, after, .. } | Change::Prefer { before, after, .. } => {
+        Change::Affinity { before, after, .. }
+        | Change::Prefer { before, after, .. }
+        | Change::PreferGroup { before, after, .. } => {
             std::mem::swap(before, after);
         }
         Change::Nice { before, after, .. } | Change::SchedulingPolicy { before, after, .. } => {

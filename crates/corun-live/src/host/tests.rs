@@ -1,7 +1,9 @@
+mod groups;
 mod storm;
 
 use std::process::{Child, Command};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use corun_linux::{Task, TaskFacts, facts};
 use corun_machine::{CpuId, CpuSet, preset};

@@ -2,7 +2,7 @@
 
 use corun_machine::{BandwidthKind, Machine};
 
-use crate::{ProcessId, ThreadId, View};
+use crate::{ProcessId, ThreadId, ThreadView, View};
 
 /// The programs on an LLC and their threads there.
 pub(crate) type Members = Vec<(ProcessId, Vec<ThreadId>)>;
@@ -12,22 +12,32 @@ pub(crate) fn is_among(members: &Members, thread: ThreadId) -> bool {
     members.iter().any(|(_, threads)| threads.contains(&thread))
 }
 
-/// By LLC, the programs with threads that are there, and those threads.
+/// By LLC, the programs with threads that are there or are on their way there, and those threads.
 pub(crate) fn members(view: &View<'_>) -> Vec<Members> {
     let mut members = vec![Members::new(); view.machine.llcs().len()];
     let all = view.machine.cpu_set();
     for thread in view.threads {
-        let Some(cpu) = thread.cpu.and_then(|cpu| view.machine.cpu_index(cpu)) else { continue };
+        let Some(llc) = llc_of(thread, view.machine) else { continue };
         if thread.may_run_on.is_disjoint(&all) {
             continue;
         }
-        let here = &mut members[view.machine.cpus()[cpu].llc];
+        let here = &mut members[llc];
         match here.iter_mut().find(|(process, _)| *process == thread.process) {
             Some((_, threads)) => threads.push(thread.id),
             None => here.push((thread.process, vec![thread.id])),
         }
     }
     members
+}
+
+/// The LLC that a thread uses. A thread that is held on one LLC is on its way there where it ran elsewhere last: a policy
+/// that places sent it there in this round, or it waited too long for its CPUs and runs elsewhere for a moment.
+fn llc_of(thread: &ThreadView, machine: &Machine) -> Option<usize> {
+    let last = machine.cpu_index(thread.cpu?)?;
+    let mut held = thread.allowed.iter().filter_map(|cpu| machine.cpu_index(cpu));
+    let llc = |cpu: usize| machine.cpus()[cpu].llc;
+    let first = held.next().map(llc);
+    first.filter(|&first| held.all(|cpu| llc(cpu) == first)).or(Some(llc(last)))
 }
 
 /// The peak of the memory controllers between an LLC and its local memory; where several LLCs pass

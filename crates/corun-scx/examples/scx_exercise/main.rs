@@ -16,6 +16,8 @@
 //!                                          second and little more, or as many as can be
 //!   scx_exercise moves TIMES               a thread that sleeps gets another set of CPUs so often: it wakes there; then
 //!                                          threads that run get others: they leave with the first tick at the latest
+//!   scx_exercise groups TIMES              threads are born so often in a cgroup that has CPUs: they begin there, also after
+//!                                          its CPUs changed and after the process went to another cgroup
 //!   scx_exercise vanish TIMES              threads are woken for a CPU that goes off line and comes back so often; then
 //!                                          it goes while all other CPUs are busy, and under threads that are within
 //!                                          read sections of the kernel
@@ -29,6 +31,7 @@
 
 mod bounce;
 mod crowd;
+mod groups;
 mod moves;
 mod rivals;
 mod storm;
@@ -69,13 +72,14 @@ fn main() -> Result<()> {
         ["breed"] => storm::breed(None),
         ["breed", pace] => storm::breed(Some(pace.parse()?)),
         ["moves", times] => moves::moves(times.parse()?),
+        ["groups", times] => groups::groups(times.parse()?),
         ["vanish", times] => vanish::vanish(times.parse()?),
         ["bounce", from, to, role] => bounce::bounce(from, to, role),
         ["refused"] => vanish::refused(),
         ["foreign", time] => rivals::foreign(seconds(time)?),
         ["stall"] => rivals::stall(),
         _ => bail!(
-            "scx_exercise crowd|overload|moves|wake|cost|switches|storm|vanish|bounce|foreign|stall; see the source"
+            "scx_exercise crowd|overload|moves|groups|wake|cost|switches|storm|vanish|bounce|foreign|stall; see the source"
         ),
     }
 }

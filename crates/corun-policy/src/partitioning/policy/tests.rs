@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use corun_machine::Machine;
+use corun_machine::{CpuSet, Machine};
 
 use crate::{
     Action, BuildOptions, Event, Plan, Policy, ThreadId, ThreadView, WaysCurve, WaysPoint, build,
@@ -68,6 +68,24 @@ fn every_llc_is_partitioned_for_those_on_it_and_once() {
     let reason = &plan.steps[0].reason;
     assert!(reason.contains("1 of 8 ways: program0 (streaming, 30.0 MPKC), program2"), "{reason}");
     assert!(policy.decide(&view).steps.is_empty());
+}
+
+/// A policy that places has sent threads elsewhere in this round: the kernel has not told yet that they are there.
+#[test]
+fn who_was_sent_to_another_llc_in_this_round_is_parted_there() {
+    let machine = machine();
+    let mut threads = threads(&machine, 7);
+    let expected = lfoc().decide(&fixture::view(&machine, &threads));
+    for thread in &mut threads {
+        thread.allowed = CpuSet::from_iter(thread.cpu);
+        thread.cpu = Some(machine.cpus()[7 - thread.id.0 as usize].id);
+    }
+    assert_eq!(masks(&lfoc().decide(&fixture::view(&machine, &threads))), masks(&expected));
+    // Who may run on both LLCs is where it ran last.
+    threads[6].allowed = machine.cpu_set();
+    threads[6].cpu = Some(machine.cpus()[0].id);
+    let plan = lfoc().decide(&fixture::view(&machine, &threads));
+    assert_eq!(masks(&plan)[0].1[0], (0x1, vec![0, 2, 6]));
 }
 
 #[test]

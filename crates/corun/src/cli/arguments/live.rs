@@ -41,7 +41,7 @@ metrics say. It ends when the overall effect is known to the wanted precision, w
 harmed, after --longest, or with Ctrl-C, and always turns it off last. What is turned on is a policy
 over programs that run already (--pid, --unit, --cgroup) or that are started here and ended with it
 (MIX or -- CMD), the policy of a daemon's configuration over its programs, whatever its `apply`
-says, or what --on and --off switch.
+says, what --on and --off switch, or the kernel's own scheduling by last-level caches (--sched-cache).
 
 Without a metric it compares each program's instructions a second, where the counters know them.
 Programs that are started here print on stderr. The experiment also ends with the first of them that
@@ -53,6 +53,7 @@ Examples:
   corun ab --on 'renice -n 10 -p 99' --off 'renice -n 0 -p 99' --count done='wc -l < out'
   corun ab --policy di --count done='wc -l < out' -- ./solver input.dat
   corun ab mix.toml --policy dio --backend sched-ext --against affinity
+  sudo corun ab --sched-cache --metric web='curl -s localhost/rate'
   corun ab --config /etc/corun/config.toml
   corun ab --config /etc/corun/config.toml --metric web='curl -s localhost/rate'
   corun ab --on 'cpupower frequency-set -g performance' \\
@@ -86,8 +87,13 @@ pub(crate) struct AbArgs {
     /// A shell command that turns it off, and leaves all as it was
     #[arg(long, value_name = "CMD", requires = "on")]
     pub(crate) off: Option<String>,
+    /// What is on and off is the kernel's own scheduling by last-level caches (SCHED_CACHE); its switch ends as it was
+    /// found, after a kill -9 by corun restore
+    #[arg(long)]
+    #[arg(conflicts_with_all = ["config", "on", "off", "pid", "unit", "cgroup", "StartArgs", "PolicyArgs"])]
+    pub(crate) sched_cache: bool,
     /// Compare with the same policy by this backend, in the place of no policy
-    #[arg(long, value_enum, value_name = "BACKEND", conflicts_with = "on")]
+    #[arg(long, value_enum, value_name = "BACKEND", conflicts_with_all = ["on", "sched_cache"])]
     pub(crate) against: Option<PlacerName>,
     /// A program, and a shell command that prints how it is doing: one number; may stand again
     #[arg(long, value_name = "NAME=CMD", value_parser = named)]
@@ -140,6 +146,13 @@ pub(crate) struct AbArgs {
     /// How it is written
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: DocumentFormat,
+}
+
+impl AbArgs {
+    /// Is what is on and off something else than a policy?
+    pub(crate) fn is_no_policy(&self) -> bool {
+        self.on.is_some() || self.sched_cache
+    }
 }
 
 /// `corun stat`.

@@ -68,6 +68,7 @@ impl About {
     pub(super) fn new(arguments: &AbArgs) -> Self {
         let tried = match (&arguments.on, &arguments.config) {
             (Some(on), _) => on.clone(),
+            (None, _) if arguments.sched_cache => "SCHED_CACHE".to_owned(),
             (None, Some(config)) => format!("the policy of {}", config.display()),
             (None, None) => format!("the policy {}", arguments.chosen.policy),
         };

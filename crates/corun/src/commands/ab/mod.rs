@@ -12,12 +12,14 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use corun_daemon::Config;
-use corun_hosting::{Counters, Placer};
+use corun_hosting::{Counters, Placer, undo_what_was_left};
 use corun_linux::{Noise, NoiseMeter, Roots};
 use corun_live::ab::{
     Better, Commands, Conclusion, Design, DesignSettings, Ended, ExperimentSettings, Metric,
-    MetricKind, MetricSource, PairProgress, StoppingLimits, Switch, SwitchbackExperiment, conduct,
+    MetricKind, MetricSource, PairProgress, SchedCache, StoppingLimits, Switch,
+    SwitchbackExperiment, conduct,
 };
+use corun_live::default_folder;
 
 use self::progress::Progress;
 use self::scheduled::{Backends, Scheduled};
@@ -41,10 +43,7 @@ pub(super) fn run(arguments: &AbArgs) -> Outcome<String> {
     let experiment = SwitchbackExperiment::new(settings(arguments));
     let cancel = Cancel::on_signal_undoing()?;
     let whose = whose(arguments)?;
-    let switch = Switch {
-        on: arguments.on.clone().unwrap_or_default(),
-        off: arguments.off.clone().unwrap_or_default(),
-    };
+    let switch = switch(arguments)?;
     let unmeasured = metrics.is_empty();
     let mut commands = Commands::new(switch, metrics, cancel.flag());
     let mut written = Progress::begin(arguments)?;
@@ -105,9 +104,24 @@ fn load_meter() -> NoiseMeter {
     NoiseMeter::new(&roots, online)
 }
 
-/// None where commands switch something.
+/// What turns it on and off where that is no policy.
+fn switch(arguments: &AbArgs) -> Outcome<Switch> {
+    if !arguments.sched_cache {
+        return Ok(Switch::Commands {
+            on: arguments.on.clone().unwrap_or_default(),
+            off: arguments.off.clone().unwrap_or_default(),
+        });
+    }
+    let (roots, folder) = (Roots::default(), default_folder());
+    undo_what_was_left(&folder, &roots)?;
+    let switch = SchedCache::new(&roots, &folder);
+    let switch = switch.map_err(|why| Failure::input(why.to_string()))?;
+    Ok(Switch::SchedCache(Box::new(switch)))
+}
+
+/// None where it is no policy that is on and off.
 fn whose(arguments: &AbArgs) -> Outcome<Option<Whose>> {
-    if arguments.on.is_some() {
+    if arguments.is_no_policy() {
         return Ok(None);
     }
     if let Some(path) = &arguments.config {
@@ -131,6 +145,7 @@ fn whose(arguments: &AbArgs) -> Outcome<Option<Whose>> {
             )
             .hint("-- PROGRAM ARGUMENTS or a MIX file: a policy over what is started for it")
             .hint("--on CMD --off CMD: a change that two shell commands make and take back")
+            .hint("--sched-cache: the kernel's own scheduling by last-level caches")
             .hint("--config FILE: what a daemon with this configuration does"));
     }
     let programs = programs(&arguments.programs, host.counters == Counters::Model)?;
@@ -162,7 +177,7 @@ fn metrics(arguments: &AbArgs) -> Outcome<Vec<Metric>> {
     let counts = arguments.count.iter().map(|(n, l)| metric(n, command(l), MetricKind::Count));
     let queries = arguments.query.iter().map(|(n, q)| metric(n, query(q), MetricKind::Value));
     let metrics: Vec<Metric> = values.chain(counts).chain(queries).collect();
-    if metrics.is_empty() && arguments.on.is_some() {
+    if metrics.is_empty() && arguments.is_no_policy() {
         return Err(Failure::input(
             "no metric: expected something that says how programs are doing",
         )
