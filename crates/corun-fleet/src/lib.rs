@@ -42,7 +42,7 @@ pub use objective::{Cost, Objective};
 pub use optimum::best_plan;
 pub use place::Place;
 pub use plan::{Expectation, FleetDocument, FleetQuestion, NodeFigures, PlacedProgram, Unplaced};
-pub use repair::{Move, repair};
+pub use repair::{Move, Repaired, repair};
 pub use schedulers::SchedulerName;
 pub use simulation::{
     BOUND_MOMENTS, REPAIR_HOURS, SchedulerFigures, Simulation, SimulationDocument,

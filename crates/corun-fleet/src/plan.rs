@@ -17,7 +17,7 @@ use crate::kind::{NodeKind, Prediction};
 use crate::objective::Objective;
 use crate::optimum::best_plan;
 use crate::place::Place;
-use crate::repair::repair;
+use crate::repair::{Repaired, repair};
 use crate::workload::Workload;
 
 /// Digits after the point in documents.
@@ -206,20 +206,20 @@ impl FleetQuestion {
                 }),
             }
         }
-        let moves = if self.ground.objective == Objective::Machines {
-            Vec::new()
-        } else {
-            repair(&mut fleet, self.move_cost, usize::MAX, &mut prediction)
+        let repaired = match self.ground.objective {
+            Objective::Machines => Repaired { moves: Vec::new(), saved: 0.0 },
+            _ => repair(&mut fleet, self.move_cost, &mut prediction),
         };
-        for one in &moves {
-            reasons[one.pod] = format!(
-                "moved from {}, which costs all {:.4} less",
-                fleet.nodes[one.from].name, one.saving
-            );
+        let count = repaired.moves.len();
+        for one in &repaired.moves {
+            let from = &fleet.nodes[one.from].name;
+            let which = if count == 1 { "which costs" } else { "one of {count} moves that cost" };
+            let which = which.replace("{count}", &count.to_string());
+            reasons[one.pod] = format!("moved from {from}, {which} all {:.4} less", repaired.saved);
         }
         let whole = unplaced.is_empty() && !self.asked.is_empty();
         let extremes = if whole { self.extremes(Some(&fleet)) } else { None };
-        self.document((fleet, extremes), &reasons, unplaced, moves.len(), seed)
+        self.document((fleet, extremes), &reasons, unplaced, count, seed)
     }
 
     fn best_plan(self, seed: u64) -> Result<FleetDocument> {

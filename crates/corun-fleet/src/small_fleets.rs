@@ -6,6 +6,7 @@ use std::sync::Arc;
 use corun_app::{Result, find_machine, open_library};
 use corun_model::ModelOptions;
 use corun_profile::Profile;
+use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
@@ -102,10 +103,10 @@ impl SmallFleets {
         let greedy = self.greedy(&asked, &mut prediction);
         let (Some(linux), Some(greedy)) = (linux, greedy) else { return Ok(None) };
         let mut repaired = greedy.clone();
-        let moves = repair(&mut repaired, DEFAULT_MOVE_COST, usize::MAX, &mut prediction).len();
+        let moves = repair(&mut repaired, DEFAULT_MOVE_COST, &mut prediction).moves.len();
         let mut free = greedy.clone();
         for _ in 0..MOST_REPAIRS {
-            if repair(&mut free, 0.0, usize::MAX, &mut prediction).is_empty() {
+            if repair(&mut free, 0.0, &mut prediction).moves.is_empty() {
                 break;
             }
         }
@@ -133,13 +134,10 @@ impl SmallFleets {
         while left > 0 {
             let fits = |size: &usize| SIZES[*size] <= self.most_cpus.min(left);
             let sizes: Vec<usize> = (0..SIZES.len()).filter(fits).collect();
-            let all: f64 = sizes.iter().map(|&size| shares[size]).sum();
-            let mut at = generator.random::<f64>() * all;
-            let drawn = sizes.iter().find(|&&size| {
-                at -= shares[size];
-                at < 0.0
-            });
-            let size = drawn.copied().unwrap_or(0);
+            // The least size has a share, and fits what is left.
+            let Ok(&size) = sizes.choose_weighted(&mut generator, |&size| shares[size]) else {
+                break;
+            };
             let program = generator.random_range(0..self.ground.programs.len());
             asked.push(program * SIZES.len() + size);
             left -= SIZES[size];

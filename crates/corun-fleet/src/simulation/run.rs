@@ -159,7 +159,7 @@ impl<'a> Run<'a> {
         // A move must save more until the next repair than it costs.
         let cost = settings.move_s / 3600.0 / settings.repair_h;
         let started = Instant::now();
-        let moves = repair(&mut self.fleet, cost, usize::MAX, &mut self.prediction);
+        let moves = repair(&mut self.fleet, cost, &mut self.prediction).moves;
         self.deciding_s += started.elapsed().as_secs_f64();
         self.settled = moves.is_empty();
         for one in &moves {

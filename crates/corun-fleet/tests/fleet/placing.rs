@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use corun_fleet::{
-    Bounds, Fleet, Ground, NodeKind, Objective, Prediction, Seats, Workload, best_plan, extremes,
-    random_values, repair,
+    Bounds, Fleet, Ground, NodeKind, Objective, Prediction, Repaired, Seats, Workload, best_plan,
+    extremes, random_values, repair,
 };
 use corun_machine::preset;
 use corun_model::ModelOptions;
@@ -238,11 +238,15 @@ proptest! {
         let mut prediction = Prediction::default();
         let mut fleet = first_fit(&case, seed, &mut prediction);
         let before = fleet.cost().sum;
-        let moves = repair(&mut fleet, 0.05, 100, &mut prediction);
-        let saved: f64 = moves.iter().map(|one| one.saving).sum();
+        let nodes: Vec<_> = case.asked.iter().map(|&pod| fleet.node_of(pod)).collect();
+        let Repaired { moves, saved } = repair(&mut fleet, 0.05, &mut prediction);
         prop_assert!((before - saved - fleet.cost().sum).abs() < 1e-9);
-        for one in &moves {
-            prop_assert!(one.saving > 0.05);
+        let moved: u32 = moves.iter().map(|one| asked[one.pod].2).sum();
+        prop_assert!(saved >= 0.05 * f64::from(moved));
+        for pod in case.asked {
+            let to = fleet.node_of(pod);
+            let told = moves.iter().find(|one| one.pod == pod).map(|one| (Some(one.from), Some(one.to)));
+            prop_assert_eq!(told, (to != nodes[pod]).then_some((nodes[pod], to)));
         }
     }
 
@@ -252,7 +256,7 @@ proptest! {
         let mut prediction = Prediction::default();
         let mut fleet = first_fit(&case, seed, &mut prediction);
         let before = fleet.value();
-        repair(&mut fleet, 0.0, 100, &mut prediction);
+        repair(&mut fleet, 0.0, &mut prediction);
         prop_assert!(fleet.value() <= before, "{} {before}", fleet.value());
     }
 
@@ -352,7 +356,7 @@ proptest! {
         let bound = bound.unwrap();
         prop_assert!(bound <= fleet.value() + 1e-9, "bound {bound} above {}", fleet.value());
         let mut prediction = Prediction::default();
-        repair(&mut fleet, 0.0, 100, &mut prediction);
+        repair(&mut fleet, 0.0, &mut prediction);
         prop_assert!(bound <= fleet.value() + 1e-9, "bound {bound} above {}", fleet.value());
     }
 }
@@ -389,10 +393,10 @@ fn programs_of_full_nodes_are_exchanged() {
     let on_first = |fleet: &Fleet| (0..4).filter(|&pod| fleet.node_of(pod) == Some(0)).count();
     assert_eq!(on_first(&fleet), 4);
     let before = fleet.cost().sum;
-    assert_eq!(repair(&mut fleet.clone(), 0.0, 1, &mut prediction), []);
-    let moves = repair(&mut fleet, 0.0, 100, &mut prediction);
+    let dear = repair(&mut fleet.clone(), before, &mut prediction);
+    assert_eq!((dear.moves, dear.saved), (Vec::new(), 0.0));
+    let Repaired { moves, saved } = repair(&mut fleet, 0.0, &mut prediction);
     assert_eq!((moves.len(), on_first(&fleet)), (4, 2));
-    let saved: f64 = moves.iter().map(|one| one.saving).sum();
     assert!(saved > 0.0 && (before - saved - fleet.cost().sum).abs() < 1e-9, "{saved}");
 }
 
