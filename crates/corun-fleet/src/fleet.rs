@@ -381,12 +381,37 @@ impl Fleet {
             holds.push(on(Hold::OnLlc));
         }
         if hold == Hold::Either && at.free_by_llc.len() > 1 {
-            let spread = on(Hold::AsLinux);
-            if !holds.contains(&spread) {
-                holds.push(spread);
+            let linux = on(Hold::AsLinux);
+            let spread = (node, self.cpus_by_thread(node, workload));
+            for held in [linux, spread] {
+                if !holds.contains(&held) {
+                    holds.push(held);
+                }
             }
         }
         holds
+    }
+
+    /// CPUs for a workload on a node: each thread in turn on the LLC where its score is lowest beside those before.
+    fn cpus_by_thread(&self, node: usize, workload: usize) -> Vec<u32> {
+        let asked = &self.ground.workloads[workload];
+        let (kind, at) = (self.kind(node), &self.nodes[node]);
+        let expansion = &self.ground.expansions[at.kind];
+        let beside = expansion.same_llc(asked.program)[asked.program];
+        let apart = expansion.other_llc(asked.program)[asked.program];
+        let scores = self.scores(node, asked.program);
+        let mut taken = vec![0u32; scores.len()];
+        for before in 0..asked.cpus {
+            let cost = |llc: usize| {
+                let here = f64::from(taken[llc]);
+                scores[llc] + here * beside + (f64::from(before) - here) * apart
+            };
+            let roomy = (0..taken.len()).filter(|&llc| taken[llc] < at.free_by_llc[llc]);
+            let best = roomy.min_by(|&a, &b| cost(a).total_cmp(&cost(b)));
+            best.into_iter().for_each(|llc| taken[llc] += 1);
+        }
+        let of_llc = |(llc, count): (usize, u32)| at.cpus_from(kind, count, std::iter::once(llc));
+        taken.into_iter().enumerate().flat_map(of_llc).collect()
     }
 
     /// The place where a workload costs least: what the newcomer suffers and what those already there
