@@ -39,7 +39,7 @@ pub use fleet::{Fleet, Ground};
 pub use kind::{NodeKind, Prediction, Seats};
 pub use node::{Node, Obstacle, PodId, Resident};
 pub use objective::{Cost, Objective};
-pub use optimum::best_plan;
+pub use optimum::{ByLoads, by_loads};
 pub use place::Place;
 pub use plan::{Expectation, FleetDocument, FleetQuestion, NodeFigures, PlacedProgram, Unplaced};
 pub use repair::{Move, Repaired, repair};

@@ -16,7 +16,7 @@ use crate::description::NodeGroup;
 use crate::fleet::{Fleet, Ground};
 use crate::kind::{NodeKind, Prediction};
 use crate::objective::Objective;
-use crate::optimum::best_plan;
+use crate::optimum::by_loads;
 use crate::place::Hold;
 use crate::plan::DEFAULT_MOVE_COST;
 use crate::repair::repair;
@@ -49,9 +49,11 @@ pub struct PlannedFleet {
     pub moves: usize,
     /// The same with repairs at no cost until none changes anything.
     pub repaired_freely: f64,
-    /// No plan loses less; none where not all loads of a node could be looked at.
+    /// No plan loses less; none where the best plan was not found.
     pub optimum: Option<f64>,
-    /// What the relaxation proves of it.
+    /// What a linear program over all loads of a node proves of it; none where there are too many loads.
+    pub bound_by_loads: Option<f64>,
+    /// What the relaxation by groups or by pressure proves of it.
     pub bound: f64,
 }
 
@@ -111,7 +113,7 @@ impl SmallFleets {
             }
         }
         let known = if free.cost().sum < repaired.cost().sum { &free } else { &repaired };
-        let optimum = best_plan(&self.ground, &self.nodes, &asked, Some(known));
+        let loads = by_loads(&self.ground, &self.nodes, &asked, Some(known));
         Ok(Some(PlannedFleet {
             programs: asked.len(),
             cpus: greedy.threads(),
@@ -120,7 +122,8 @@ impl SmallFleets {
             repaired: repaired.value(),
             moves,
             repaired_freely: free.value(),
-            optimum: optimum.map(|fleet| fleet.value()),
+            optimum: loads.as_ref().and_then(|one| one.best.as_ref()).map(Fleet::value),
+            bound_by_loads: loads.map(|one| one.bound),
             bound: self.bound(&asked)?,
         }))
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use corun_fleet::{
-    Bounds, Fleet, Ground, NodeKind, Objective, Prediction, Repaired, Seats, Workload, best_plan,
+    Bounds, Fleet, Ground, NodeKind, Objective, Prediction, Repaired, Seats, Workload, by_loads,
     extremes, random_values, repair,
 };
 use corun_machine::preset;
@@ -198,13 +198,15 @@ proptest! {
             case.asked[1] = case.asked[0];
         }
         let (least, _) = every_plan(&case);
-        match best_plan(&case.ground, &case.nodes, &case.asked, None) {
+        let found = by_loads(&case.ground, &case.nodes, &case.asked, None).unwrap();
+        match found.best {
             Some(best) => {
+                prop_assert!(found.bound <= least + 1e-9, "{} {least}", found.bound);
                 prop_assert!((best.value() - least).abs() < 1e-9, "{} {least}", best.value());
                 prop_assert!(case.asked.iter().enumerate().all(|(pod, _)| best.node_of(pod).is_some()));
                 // A plan that is known is returned where nothing beats it.
-                let again = best_plan(&case.ground, &case.nodes, &case.asked, Some(&best)).unwrap();
-                prop_assert!((again.value() - least).abs() < 1e-9);
+                let again = by_loads(&case.ground, &case.nodes, &case.asked, Some(&best)).unwrap();
+                prop_assert!((again.best.unwrap().value() - least).abs() < 1e-9);
             }
             None => prop_assert!(least.is_infinite(), "{least}"),
         }
@@ -225,8 +227,8 @@ proptest! {
         let case = with_workloads("xeon-x5365-2llc", 2, &asked, workloads);
         let pods: Vec<usize> = [0].into_iter().chain(case.asked.iter().copied()).collect();
         let all = extremes(&case.ground, &case.nodes, &pods).map(|found| found.best.value());
-        let by_loads = best_plan(&case.ground, &case.nodes, &pods, None).map(|best| best.value());
-        match (all, by_loads) {
+        let found = by_loads(&case.ground, &case.nodes, &pods, None).unwrap();
+        match (all, found.best.map(|best| best.value())) {
             (Some(all), Some(by_loads)) => prop_assert!((all - by_loads).abs() < 1e-9, "{all} {by_loads}"),
             (all, by_loads) => prop_assert_eq!(all, by_loads),
         }
