@@ -49,7 +49,7 @@ pub use simulation::{
     SimulationSettings, UTILISATIONS,
 };
 pub use slurm::{NodeTable, SINFO_FORMAT, SQUEUE_FORMAT, SlurmNodes};
-pub use small_fleets::{PlannedFleet, SmallFleets};
+pub use small_fleets::{ManyNodesPlan, PlannedFleet, SmallFleets};
 pub use workload::Workload;
 
 /// Seconds since 1970 by this machine's clock, by which nodes' reports are dated.

@@ -28,6 +28,8 @@ const DRAWN: usize = 40;
 const MOST_DRAWN: usize = 2_000;
 /// What a move must save for each CPU where the file does not say.
 pub(crate) const DEFAULT_MOVE_COST: f64 = 0.01;
+/// Chains of moves that a plan's repair tries, at most.
+pub(crate) const REPAIR_TRIES: usize = 20_000;
 /// Threads that may not be slower, where nothing says otherwise.
 const NO_BOUND: f64 = f64::INFINITY;
 
@@ -219,7 +221,7 @@ impl FleetQuestion {
         }
         let repaired = match self.ground.objective {
             Objective::Machines => Repaired { moves: Vec::new(), saved: 0.0 },
-            _ => repair(&mut fleet, self.move_cost, &mut prediction),
+            _ => repair(&mut fleet, self.move_cost, REPAIR_TRIES, &mut prediction),
         };
         let count = repaired.moves.len();
         for one in &repaired.moves {

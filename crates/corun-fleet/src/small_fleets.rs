@@ -18,7 +18,7 @@ use crate::kind::{NodeKind, Prediction};
 use crate::objective::Objective;
 use crate::optimum::by_loads;
 use crate::place::Hold;
-use crate::plan::DEFAULT_MOVE_COST;
+use crate::plan::{DEFAULT_MOVE_COST, REPAIR_TRIES};
 use crate::repair::repair;
 use crate::workload::Workload;
 
@@ -55,6 +55,23 @@ pub struct PlannedFleet {
     pub bound_by_loads: Option<f64>,
     /// What the relaxation by groups or by pressure proves of it.
     pub bound: f64,
+}
+
+/// The lost work of plans on many nodes, as shares of the CPUs' work.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ManyNodesPlan {
+    /// Programs.
+    pub programs: usize,
+    /// As in [`PlannedFleet`].
+    pub least_allocated: f64,
+    /// As in [`PlannedFleet`].
+    pub greedy: f64,
+    /// As in [`PlannedFleet`].
+    pub repaired: f64,
+    /// Moves of that repair.
+    pub moves: usize,
+    /// As in [`PlannedFleet`].
+    pub bound_by_loads: f64,
 }
 
 /// Repairs until nothing changes, at most.
@@ -105,10 +122,11 @@ impl SmallFleets {
         let greedy = self.greedy(&asked, &mut prediction);
         let (Some(linux), Some(greedy)) = (linux, greedy) else { return Ok(None) };
         let mut repaired = greedy.clone();
-        let moves = repair(&mut repaired, DEFAULT_MOVE_COST, &mut prediction).moves.len();
+        let moves =
+            repair(&mut repaired, DEFAULT_MOVE_COST, REPAIR_TRIES, &mut prediction).moves.len();
         let mut free = greedy.clone();
         for _ in 0..MOST_REPAIRS {
-            if repair(&mut free, 0.0, &mut prediction).moves.is_empty() {
+            if repair(&mut free, 0.0, REPAIR_TRIES, &mut prediction).moves.is_empty() {
                 break;
             }
         }
@@ -126,6 +144,22 @@ impl SmallFleets {
             bound_by_loads: loads.map(|one| one.bound),
             bound: self.bound(&asked)?,
         }))
+    }
+
+    /// The same for many nodes, of which no best plan is found: the programs come largest first, so that all find room. None
+    /// where one does not, or there are too many loads of a node.
+    pub fn plan_many(&self, utilisation: f64, seed: u64) -> Option<ManyNodesPlan> {
+        let mut asked = self.draw(utilisation, seed);
+        asked.sort_by_key(|&workload| std::cmp::Reverse(self.ground.workloads[workload].cpus));
+        let mut prediction = Prediction::default();
+        let least_allocated = self.least_allocated(&asked, &mut prediction)?.value();
+        let mut fleet = self.greedy(&asked, &mut prediction)?;
+        let greedy = fleet.value();
+        let moves =
+            repair(&mut fleet, DEFAULT_MOVE_COST, REPAIR_TRIES, &mut prediction).moves.len();
+        let bound_by_loads = by_loads(&self.ground, &self.nodes, &asked, Some(&fleet))?.bound;
+        let (programs, repaired) = (asked.len(), fleet.value());
+        Some(ManyNodesPlan { programs, least_allocated, greedy, repaired, moves, bound_by_loads })
     }
 
     /// Workloads in the order in which they come.

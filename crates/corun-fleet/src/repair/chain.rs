@@ -9,8 +9,9 @@ use crate::kind::Prediction;
 use crate::node::{PodId, Resident};
 use crate::place::Place;
 
-/// How often a chain takes others out of a node.
+/// How often a chain takes others out of a node, on few nodes and on many: there tries are better spent on more programs.
 const DEEPEST: usize = 2;
+const DEEPEST_OF_MANY: usize = 1;
 /// Nodes that are tried for a program, and programs of each that make room.
 const TARGETS: usize = 8;
 const EJECTED: usize = 4;
@@ -41,16 +42,11 @@ pub(super) fn best_chain(
         return None;
     }
     fleet.remove(pod, prediction);
-    let mut search = Search {
-        fleet,
-        homes,
-        tries,
-        prediction,
-        steps: Vec::new(),
-        most: LEAST_GAIN,
-        best: None,
-    };
-    search.visit(&mut vec![(from, one.clone())], leaves, DEEPEST);
+    let mut search =
+        Search { fleet, homes, tries, prediction, steps: Vec::new(), most: LEAST_GAIN, best: None };
+    let few = search.fleet.nodes.len() <= FEW_NODES;
+    let deepest = if few { DEEPEST } else { DEEPEST_OF_MANY };
+    search.visit(&mut vec![(from, one.clone())], leaves, deepest);
     let best = search.best;
     fleet.insert(pod, one.workload, (from, one.cpus), prediction);
     best
@@ -182,8 +178,16 @@ impl Search<'_> {
             .filter(|other| other.workload != one.workload && !in_chain(other.pod))
             .collect();
         if self.fleet.nodes.len() > FEW_NODES {
-            let cost = |other: &Resident| self.fleet.score(node, other.program);
-            others.sort_by(|a, b| cost(b).total_cmp(&cost(a)));
+            // What it would save to have them where their scores are lowest.
+            let gain = |other: &Resident| {
+                let lowest = self.fleet.lowest_by_score(other.program, node, 1);
+                let there = lowest.first().map_or(0.0, |&to| self.fleet.score(to, other.program));
+                (self.fleet.score(node, other.program) - there) * other.cpus.len() as f64
+            };
+            let mut gains: Vec<(f64, &Resident)> =
+                others.into_iter().map(|one| (gain(one), one)).collect();
+            gains.sort_by(|a, b| b.0.total_cmp(&a.0));
+            others = gains.into_iter().map(|one| one.1).collect();
             others.truncate(EJECTED);
         }
         let mut found = Vec::new();

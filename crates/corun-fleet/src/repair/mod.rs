@@ -32,17 +32,21 @@ pub struct Repaired {
     pub saved: f64,
 }
 
-/// Programs that chains take out of a node, tried at most: for each node of the fleet, and in all.
+/// Chains are tried at most for each node of a fleet.
 const TRIES_A_NODE: usize = 4_000;
-const MOST_TRIES: usize = 20_000;
 /// Looks at all programs for chains, at most.
 const MOST_PASSES: usize = 20;
 
 /// Looks once at every program, those of the costliest nodes first, and moves each that saves more than
 /// `move_cost` for each of its CPUs. Then chains of moves ([`best_chain`]), which must save as much for the CPUs of all
-/// who are on another node than before the repair. With [`Objective::WorstSlowdown`] no move makes the fleet's worst
+/// who are on another node than before the repair; `tries` times at most others are taken out of a node for a chain. With [`Objective::WorstSlowdown`] no move makes the fleet's worst
 /// slowdown worse, whatever the move saves, and there are no chains.
-pub fn repair(fleet: &mut Fleet, move_cost: f64, prediction: &mut Prediction) -> Repaired {
+pub fn repair(
+    fleet: &mut Fleet,
+    move_cost: f64,
+    tries: usize,
+    prediction: &mut Prediction,
+) -> Repaired {
     let before = fleet.cost().sum;
     let mut homes = Homes { move_cost, first: BTreeMap::new() };
     for from in costliest_first(fleet) {
@@ -51,7 +55,7 @@ pub fn repair(fleet: &mut Fleet, move_cost: f64, prediction: &mut Prediction) ->
         }
     }
     if fleet.ground().objective != Objective::WorstSlowdown {
-        let mut tries = MOST_TRIES.min(TRIES_A_NODE * fleet.nodes.len());
+        let mut tries = tries.min(TRIES_A_NODE * fleet.nodes.len());
         for _ in 0..MOST_PASSES {
             if !chains(fleet, &mut homes, &mut tries, prediction) {
                 break;
