@@ -40,12 +40,8 @@ const FLEETS: [SmallFleet; 8] = [
 ];
 
 /// Fleets of as many nodes as a cluster has, each so small that all its loads can be looked at.
-const MANY_NODES: [SmallFleet; 4] = [
-    SmallFleet { nodes: &[("i7-2600", 1000)], utilisation: 0.65 },
-    SmallFleet { nodes: &[("xeon-x5365", 1000)], utilisation: 0.65 },
-    SmallFleet { nodes: &[("xeon-e5520", 1000)], utilisation: 0.65 },
-    SmallFleet { nodes: &[("i7-2600", 500), ("xeon-e5520", 500)], utilisation: 0.8 },
-];
+const MANY_NODES: [SmallFleet; 1] =
+    [SmallFleet { nodes: &[("i7-2600", 1000)], utilisation: 0.65 }];
 /// Seeds of these, at most.
 const FEW_SEEDS: u32 = 5;
 

@@ -269,23 +269,23 @@ fn pods_go_where_the_scores_say(cluster: &Cluster) {
     assert!(cluster.scores("one-more").contains(&(node, 10)));
 }
 
-/// Three streams at once, with room for all on each of two nodes. By the reports the first node is the better one for each of
-/// them; but no report tells of the stream that went there first.
+/// Three needy pods at once, with room for all on each of two nodes. By the reports the first node is the better one for each of
+/// them; but no report tells of the pod that went there first.
 fn a_burst_does_not_go_to_one_node(cluster: &mut Cluster) {
     // A new extender expects none of the pods before.
     cluster.extender_again();
-    for (number, streams) in [(15, 0), (16, 1)] {
+    for (number, others) in [(15, 0), (16, 1)] {
         let quiet =
             json!({"pod": format!("default/quiet-{number}"), "profile": "quiet", "cpus": 5});
-        let stream = json!({"pod": "default/elsewhere", "profile": "stream", "cpus": 1});
-        let programs: Vec<Value> = [vec![quiet], vec![stream; streams]].concat();
+        let other = json!({"pod": "default/elsewhere", "profile": "needy", "cpus": 1});
+        let programs: Vec<Value> = [vec![quiet], vec![other; others]].concat();
         let report = json!({"at": now_s(), "programs": programs});
         let (node, note) = (name_of(number), format!("corun.dev/programs={report}"));
         cluster.control.kubectl(&["annotate", "--overwrite", "node", &node, &note]);
         cluster.control.kubectl(&["label", "node", &node, "burst=yes"]);
     }
     let names = ["at-once-1", "at-once-2", "at-once-3"];
-    let notes = || json!({"corun.dev/profile": "stream"});
+    let notes = || json!({"corun.dev/profile": "needy"});
     let pods = names.map(|name| among(pod(name, OWN, 1, notes()), "burst", "yes"));
     cluster.control.create(&pods);
     let taken = names.map(|name| (cluster.node_of(name), cluster.scores(name)));
