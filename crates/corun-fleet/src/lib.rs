@@ -21,6 +21,7 @@ mod place;
 mod plan;
 mod repair;
 mod schedulers;
+mod shortlist;
 mod simulation;
 mod slurm;
 mod small_fleets;
