@@ -8,6 +8,7 @@ use crate::kind::{NodeKind, Prediction};
 use crate::node::{Node, Obstacle, PodId, Resident};
 use crate::objective::{Cost, Objective};
 use crate::place::{Hold, Place, PlacesQuestion};
+use crate::shortlist::lowest;
 use crate::workload::Workload;
 
 /// Utilisation around which places are scored.
@@ -381,12 +382,37 @@ impl Fleet {
             holds.push(on(Hold::OnLlc));
         }
         if hold == Hold::Either && at.free_by_llc.len() > 1 {
-            let spread = on(Hold::AsLinux);
-            if !holds.contains(&spread) {
-                holds.push(spread);
+            let linux = on(Hold::AsLinux);
+            let spread = (node, self.cpus_by_thread(node, workload));
+            for held in [linux, spread] {
+                if !holds.contains(&held) {
+                    holds.push(held);
+                }
             }
         }
         holds
+    }
+
+    /// CPUs for a workload on a node: each thread in turn on the LLC where its score is lowest beside those before.
+    fn cpus_by_thread(&self, node: usize, workload: usize) -> Vec<u32> {
+        let asked = &self.ground.workloads[workload];
+        let (kind, at) = (self.kind(node), &self.nodes[node]);
+        let expansion = &self.ground.expansions[at.kind];
+        let beside = expansion.same_llc(asked.program)[asked.program];
+        let apart = expansion.other_llc(asked.program)[asked.program];
+        let scores = self.scores(node, asked.program);
+        let mut taken = vec![0u32; scores.len()];
+        for before in 0..asked.cpus {
+            let cost = |llc: usize| {
+                let here = f64::from(taken[llc]);
+                scores[llc] + here * beside + (f64::from(before) - here) * apart
+            };
+            let roomy = (0..taken.len()).filter(|&llc| taken[llc] < at.free_by_llc[llc]);
+            let best = roomy.min_by(|&a, &b| cost(a).total_cmp(&cost(b)));
+            best.into_iter().for_each(|llc| taken[llc] += 1);
+        }
+        let of_llc = |(llc, count): (usize, u32)| at.cpus_from(kind, count, std::iter::once(llc));
+        taken.into_iter().enumerate().flat_map(of_llc).collect()
     }
 
     /// The place where a workload costs least: what the newcomer suffers and what those already there
@@ -547,52 +573,5 @@ impl Fleet {
         }
         let most = counts.iter().max_by_key(|&(why, count)| (count, std::cmp::Reverse(why)));
         most.map_or(Obstacle::Cpus, |(why, _)| *why)
-    }
-}
-
-/// At most so many of the lowest scores with their nodes, the lowest first; of equal scores the first node's. Once
-/// there are so many, `highest` says on the way which score none may exceed.
-fn lowest(
-    scores: impl Iterator<Item = (f64, usize)>,
-    most: usize,
-    highest: &Cell<f64>,
-) -> Vec<(f64, usize)> {
-    let order = |a: &(f64, usize), b: &(f64, usize)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
-    let mut kept: Vec<(f64, usize)> = Vec::new();
-    for one in scores {
-        if kept.len() < most {
-            kept.push(one);
-            if kept.len() == most {
-                kept.sort_by(order);
-            }
-        } else if let Some(last) = kept.last()
-            && order(&one, last).is_lt()
-        {
-            let place = kept.partition_point(|other| order(other, &one).is_lt());
-            kept.pop();
-            kept.insert(place, one);
-        }
-        if let Some(last) = kept.last().filter(|_| kept.len() == most) {
-            highest.set(last.0);
-        }
-    }
-    kept.sort_by(order);
-    kept
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Cell, lowest};
-
-    #[test]
-    fn the_lowest_scores_are_kept_in_order() {
-        let scores = [(3.0, 0), (1.0, 1), (2.0, 2), (1.0, 3), (5.0, 4), (0.5, 5), (1.0, 6)];
-        let kept = |most| lowest(scores.into_iter(), most, &Cell::default());
-        assert_eq!(kept(3), [(0.5, 5), (1.0, 1), (1.0, 3)]);
-        assert_eq!(kept(0), []);
-        let mut all = scores.to_vec();
-        all.sort_by(|a, b| a.partial_cmp(b).unwrap());
-        assert_eq!(kept(usize::MAX), all);
-        assert_eq!(kept(7), all);
     }
 }

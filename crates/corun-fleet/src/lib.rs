@@ -21,6 +21,7 @@ mod place;
 mod plan;
 mod repair;
 mod schedulers;
+mod shortlist;
 mod simulation;
 mod slurm;
 mod small_fleets;
@@ -39,17 +40,17 @@ pub use fleet::{Fleet, Ground};
 pub use kind::{NodeKind, Prediction, Seats};
 pub use node::{Node, Obstacle, PodId, Resident};
 pub use objective::{Cost, Objective};
-pub use optimum::best_plan;
+pub use optimum::{ByLoads, by_loads};
 pub use place::Place;
 pub use plan::{Expectation, FleetDocument, FleetQuestion, NodeFigures, PlacedProgram, Unplaced};
-pub use repair::{Move, repair};
+pub use repair::{Move, Repaired, repair};
 pub use schedulers::SchedulerName;
 pub use simulation::{
     BOUND_MOMENTS, REPAIR_HOURS, SchedulerFigures, Simulation, SimulationDocument,
     SimulationSettings, UTILISATIONS,
 };
 pub use slurm::{NodeTable, SINFO_FORMAT, SQUEUE_FORMAT, SlurmNodes};
-pub use small_fleets::{PlannedFleet, SmallFleets};
+pub use small_fleets::{ManyNodesPlan, PlannedFleet, SmallFleets};
 pub use workload::Workload;
 
 /// Seconds since 1970 by this machine's clock, by which nodes' reports are dated.

@@ -11,13 +11,13 @@ use serde::Serialize;
 
 use crate::bound::{Bounds, round_down};
 use crate::description::FleetDescription;
-use crate::exact::{Extremes, extremes, random_values};
+use crate::exact::{extremes, random_values};
 use crate::fleet::{Fleet, Ground};
 use crate::kind::{NodeKind, Prediction};
 use crate::objective::Objective;
-use crate::optimum::best_plan;
+use crate::optimum::by_loads;
 use crate::place::Place;
-use crate::repair::repair;
+use crate::repair::{Repaired, repair};
 use crate::workload::Workload;
 
 /// Digits after the point in documents.
@@ -28,6 +28,8 @@ const DRAWN: usize = 40;
 const MOST_DRAWN: usize = 2_000;
 /// What a move must save for each CPU where the file does not say.
 pub(crate) const DEFAULT_MOVE_COST: f64 = 0.01;
+/// Chains of moves that a plan's repair tries, at most.
+pub(crate) const REPAIR_TRIES: usize = 20_000;
 /// Threads that may not be slower, where nothing says otherwise.
 const NO_BOUND: f64 = f64::INFINITY;
 
@@ -124,6 +126,17 @@ pub struct NodeFigures {
     pub worst_slowdown: f64,
 }
 
+/// What is known of all plans.
+#[derive(Default)]
+struct AllPlans {
+    /// The best one, where it was found.
+    best: Option<Fleet>,
+    /// The value of the worst one, where all were looked at.
+    worst: Option<f64>,
+    /// No plan's value is below it, where all loads of a node were looked at.
+    bound: Option<f64>,
+}
+
 /// A fleet file with its machines and profiles looked up.
 pub struct FleetQuestion {
     /// What does not change.
@@ -206,38 +219,43 @@ impl FleetQuestion {
                 }),
             }
         }
-        let moves = if self.ground.objective == Objective::Machines {
-            Vec::new()
-        } else {
-            repair(&mut fleet, self.move_cost, usize::MAX, &mut prediction)
+        let repaired = match self.ground.objective {
+            Objective::Machines => Repaired { moves: Vec::new(), saved: 0.0 },
+            _ => repair(&mut fleet, self.move_cost, REPAIR_TRIES, &mut prediction),
         };
-        for one in &moves {
-            reasons[one.pod] = format!(
-                "moved from {}, which costs all {:.4} less",
-                fleet.nodes[one.from].name, one.saving
-            );
+        let count = repaired.moves.len();
+        for one in &repaired.moves {
+            let from = &fleet.nodes[one.from].name;
+            let which = if count == 1 { "which costs" } else { "one of {count} moves that cost" };
+            let which = which.replace("{count}", &count.to_string());
+            reasons[one.pod] = format!("moved from {from}, {which} all {:.4} less", repaired.saved);
         }
         let whole = unplaced.is_empty() && !self.asked.is_empty();
-        let extremes = if whole { self.extremes(Some(&fleet)) } else { None };
-        self.document((fleet, extremes), &reasons, unplaced, moves.len(), seed)
+        let all = if whole { self.all_plans(Some(&fleet)) } else { AllPlans::default() };
+        self.document((fleet, all), &reasons, unplaced, count, seed)
     }
 
     fn best_plan(self, seed: u64) -> Result<FleetDocument> {
-        let Some(found) = self.extremes(None) else {
+        let all = self.all_plans(None);
+        let Some(best) = all.best.clone() else {
             let message = "no best plan: there are too many plans to look at, the programs do not fit, or CPUs of \
                  one cache differ (seats = \"threads\", unlike cores)";
             return Err(Error::input(message).hint("the same without --optimal, which has a bound"));
         };
         let reasons = vec!["part of the best plan".to_owned(); self.asked.len()];
-        self.document((found.best.clone(), Some(found)), &reasons, Vec::new(), 0, seed)
+        self.document((best, all), &reasons, Vec::new(), 0, seed)
     }
 
-    /// The best plan and, where all plans could be looked at, the worst. `known`: a plan that may be the best.
-    fn extremes(&self, known: Option<&Fleet>) -> Option<Extremes> {
+    /// Looks at all plans one by one, else at all loads of a node. `known`: a plan that may be the best.
+    fn all_plans(&self, known: Option<&Fleet>) -> AllPlans {
         let (ground, nodes, asked) = (&self.ground, &self.nodes, &self.asked);
-        extremes(ground, nodes, asked).or_else(|| {
-            let best = best_plan(ground, nodes, asked, known)?;
-            Some(Extremes { best, worst: None })
+        if let Some(found) = extremes(ground, nodes, asked) {
+            return AllPlans { best: Some(found.best), worst: found.worst, bound: None };
+        }
+        by_loads(ground, nodes, asked, known).map_or_else(AllPlans::default, |found| AllPlans {
+            best: found.best,
+            worst: None,
+            bound: Some(found.bound),
         })
     }
 
@@ -259,10 +277,10 @@ impl FleetQuestion {
         }
     }
 
-    /// The document of a plan, with the best and the worst plan where all plans could be searched.
+    /// The document of a plan, beside what is known of all plans.
     fn document(
         self,
-        (fleet, extremes): (Fleet, Option<Extremes>),
+        (fleet, all): (Fleet, AllPlans),
         reasons: &[String],
         unplaced: Vec<Unplaced>,
         moves: usize,
@@ -270,13 +288,15 @@ impl FleetQuestion {
     ) -> Result<FleetDocument> {
         let rounded = |value: f64| round(value, DIGITS);
         let whole = unplaced.is_empty() && !self.asked.is_empty();
-        let worst = extremes.as_ref().and_then(|found| found.worst);
-        let optimum = extremes.as_ref().map(|found| found.best.value());
+        let optimum = all.best.as_ref().map(Fleet::value);
         let value = whole.then(|| fleet.value());
         // A search of all plans is the best bound there is.
         let bound = match optimum {
             Some(optimum) => Some(optimum),
-            None if whole => self.bound(&fleet)?,
+            None if whole => {
+                let relaxed = self.bound(&fleet)?;
+                relaxed.map(|bound| bound.max(all.bound.unwrap_or(bound)))
+            }
             None => None,
         };
         let drawn = match whole && self.asked.len() <= MOST_DRAWN {
@@ -294,7 +314,7 @@ impl FleetQuestion {
             gap: gap.map(|gap| rounded(gap.max(0.0))),
             proven: value.zip(bound).map(|(value, bound)| value <= bound + 1e-9),
             optimum: optimum.map(rounded),
-            worst: worst.map(rounded),
+            worst: all.worst.map(rounded),
             expectation: expectation(&drawn),
             mean_slowdown: rounded(mean_slowdown(fleet.nodes.iter())),
             worst_slowdown: rounded(fleet.cost().worst),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use corun_app::{Result, find_machine, open_library};
 use corun_model::ModelOptions;
 use corun_profile::Profile;
+use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
@@ -15,9 +16,9 @@ use crate::description::NodeGroup;
 use crate::fleet::{Fleet, Ground};
 use crate::kind::{NodeKind, Prediction};
 use crate::objective::Objective;
-use crate::optimum::best_plan;
+use crate::optimum::by_loads;
 use crate::place::Hold;
-use crate::plan::DEFAULT_MOVE_COST;
+use crate::plan::{DEFAULT_MOVE_COST, REPAIR_TRIES};
 use crate::repair::repair;
 use crate::workload::Workload;
 
@@ -48,10 +49,29 @@ pub struct PlannedFleet {
     pub moves: usize,
     /// The same with repairs at no cost until none changes anything.
     pub repaired_freely: f64,
-    /// No plan loses less; none where not all loads of a node could be looked at.
+    /// No plan loses less; none where the best plan was not found.
     pub optimum: Option<f64>,
-    /// What the relaxation proves of it.
+    /// What a linear program over all loads of a node proves of it; none where there are too many loads.
+    pub bound_by_loads: Option<f64>,
+    /// What the relaxation by groups or by pressure proves of it.
     pub bound: f64,
+}
+
+/// The lost work of plans on many nodes, as shares of the CPUs' work.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ManyNodesPlan {
+    /// Programs.
+    pub programs: usize,
+    /// As in [`PlannedFleet`].
+    pub least_allocated: f64,
+    /// As in [`PlannedFleet`].
+    pub greedy: f64,
+    /// As in [`PlannedFleet`].
+    pub repaired: f64,
+    /// Moves of that repair.
+    pub moves: usize,
+    /// As in [`PlannedFleet`].
+    pub bound_by_loads: f64,
 }
 
 /// Repairs until nothing changes, at most.
@@ -102,15 +122,16 @@ impl SmallFleets {
         let greedy = self.greedy(&asked, &mut prediction);
         let (Some(linux), Some(greedy)) = (linux, greedy) else { return Ok(None) };
         let mut repaired = greedy.clone();
-        let moves = repair(&mut repaired, DEFAULT_MOVE_COST, usize::MAX, &mut prediction).len();
+        let moves =
+            repair(&mut repaired, DEFAULT_MOVE_COST, REPAIR_TRIES, &mut prediction).moves.len();
         let mut free = greedy.clone();
         for _ in 0..MOST_REPAIRS {
-            if repair(&mut free, 0.0, usize::MAX, &mut prediction).is_empty() {
+            if repair(&mut free, 0.0, REPAIR_TRIES, &mut prediction).moves.is_empty() {
                 break;
             }
         }
         let known = if free.cost().sum < repaired.cost().sum { &free } else { &repaired };
-        let optimum = best_plan(&self.ground, &self.nodes, &asked, Some(known));
+        let loads = by_loads(&self.ground, &self.nodes, &asked, Some(known));
         Ok(Some(PlannedFleet {
             programs: asked.len(),
             cpus: greedy.threads(),
@@ -119,9 +140,26 @@ impl SmallFleets {
             repaired: repaired.value(),
             moves,
             repaired_freely: free.value(),
-            optimum: optimum.map(|fleet| fleet.value()),
+            optimum: loads.as_ref().and_then(|one| one.best.as_ref()).map(Fleet::value),
+            bound_by_loads: loads.map(|one| one.bound),
             bound: self.bound(&asked)?,
         }))
+    }
+
+    /// The same for many nodes, of which no best plan is found: the programs come largest first, so that all find room. None
+    /// where one does not, or there are too many loads of a node.
+    pub fn plan_many(&self, utilisation: f64, seed: u64) -> Option<ManyNodesPlan> {
+        let mut asked = self.draw(utilisation, seed);
+        asked.sort_by_key(|&workload| std::cmp::Reverse(self.ground.workloads[workload].cpus));
+        let mut prediction = Prediction::default();
+        let least_allocated = self.least_allocated(&asked, &mut prediction)?.value();
+        let mut fleet = self.greedy(&asked, &mut prediction)?;
+        let greedy = fleet.value();
+        let moves =
+            repair(&mut fleet, DEFAULT_MOVE_COST, REPAIR_TRIES, &mut prediction).moves.len();
+        let bound_by_loads = by_loads(&self.ground, &self.nodes, &asked, Some(&fleet))?.bound;
+        let (programs, repaired) = (asked.len(), fleet.value());
+        Some(ManyNodesPlan { programs, least_allocated, greedy, repaired, moves, bound_by_loads })
     }
 
     /// Workloads in the order in which they come.
@@ -133,13 +171,10 @@ impl SmallFleets {
         while left > 0 {
             let fits = |size: &usize| SIZES[*size] <= self.most_cpus.min(left);
             let sizes: Vec<usize> = (0..SIZES.len()).filter(fits).collect();
-            let all: f64 = sizes.iter().map(|&size| shares[size]).sum();
-            let mut at = generator.random::<f64>() * all;
-            let drawn = sizes.iter().find(|&&size| {
-                at -= shares[size];
-                at < 0.0
-            });
-            let size = drawn.copied().unwrap_or(0);
+            // The least size has a share, and fits what is left.
+            let Ok(&size) = sizes.choose_weighted(&mut generator, |&size| shares[size]) else {
+                break;
+            };
             let program = generator.random_range(0..self.ground.programs.len());
             asked.push(program * SIZES.len() + size);
             left -= SIZES[size];

@@ -30,6 +30,15 @@ const MOST_ROUNDS: usize = 200;
 const NEAR_DECISION: f64 = 0.1;
 /// A bound this near to what the columns so far allow, as a share of it, is near enough.
 const CLOSE: f64 = 2e-3;
+/// The same while cells are still to be divided.
+const ROUGHLY_CLOSE: f64 = 1e-2;
+/// How often cells are divided, and how many of each kind of LLC then: those that earn most.
+const DIVISIONS: usize = 12;
+const DIVIDED: usize = 24;
+/// Cells of a kind of LLC, at most.
+const MOST_CELLS: usize = 3_000;
+/// Divisions end once two of them raise the bound by less than this, as a share of it.
+const LEAST_RISE: f64 = 5e-3;
 /// Room beyond what there is, as a share of it, for what the model's own solutions leave open.
 const SLACK: f64 = 1e-6;
 
@@ -62,18 +71,36 @@ impl Aim {
 /// The cells of all kinds of LLC.
 pub(super) struct Cells {
     programs: Vec<usize>,
+    known: Mutex<Known>,
+}
+
+/// What earlier bounds left.
+struct Known {
     llcs: Vec<CellsOfLlc>,
-    /// Columns that decided earlier bounds.
-    met: Mutex<Vec<Column>>,
+    /// Columns that decided them.
+    columns: Vec<PackedCell>,
+}
+
+/// A packing of a cell as a column.
+#[derive(Clone)]
+struct PackedCell {
+    cell: usize,
+    column: Column,
 }
 
 struct CellsOfLlc {
+    /// The kind of node, and the CPUs of the LLC there.
+    kind: usize,
+    seats: Vec<u32>,
     count: f64,
     on_a_node: f64,
     cells: Vec<Cell>,
 }
 
 struct Cell {
+    /// Its ends: the shorter life of lines with the less idle domain, and the other.
+    hard: Pressure,
+    soft: Pressure,
     room: [f64; RESOURCES],
     /// By program, in the order of [`Cells::programs`].
     least: Vec<Least>,
@@ -96,33 +123,54 @@ impl Cells {
     /// For the programs of which there are any. None where slowdowns on some LLC do not follow from its pressure.
     pub(super) fn new(ground: &Ground, llcs: &[LlcKind], programs: &[usize]) -> Option<Self> {
         let of_llc = |llc: &LlcKind| {
-            let cells = cells(&ground.kinds[llc.kind], &llc.seats, programs)?;
-            Some(CellsOfLlc { count: llc.count, on_a_node: llc.on_a_node, cells })
+            let (kind, seats) = (llc.kind, llc.seats.clone());
+            let cells = cells(&ground.kinds[kind], &seats, programs)?;
+            let (count, on_a_node) = (llc.count, llc.on_a_node);
+            Some(CellsOfLlc { kind, seats, count, on_a_node, cells })
         };
         let llcs = llcs.iter().map(of_llc).collect::<Option<Vec<_>>>()?;
-        Some(Self { programs: programs.to_vec(), llcs, met: Mutex::default() })
+        let known = Mutex::new(Known { llcs, columns: Vec::new() });
+        Some(Self { programs: programs.to_vec(), known })
     }
 
     /// The least that so many threads of each program cost, or a value below it. All calls have the same aim.
-    pub(super) fn least(&self, threads: &[f64], aim: Aim) -> f64 {
-        let counts: Vec<f64> = self.llcs.iter().map(|llc| llc.count).collect();
-        let mut columns = self.met.lock().map(|met| met.clone()).unwrap_or_default();
-        if columns.is_empty() {
-            columns = self.of_one_program(threads, aim);
+    pub(super) fn least(&self, ground: &Ground, threads: &[f64], aim: Aim) -> f64 {
+        let Ok(mut known) = self.known.lock() else { return 0.0 };
+        let known = &mut *known;
+        if known.columns.is_empty() {
+            known.columns = self.of_one_program(&known.llcs, threads, aim);
         }
         let mut best = Best { proven: 0.0, prices: None };
+        let mut risen = [0.0; 2];
+        for _ in 0..DIVISIONS {
+            self.solve(known, (threads, aim), ROUGHLY_CLOSE, &mut best);
+            let enough = risen[0] > 0.0 && best.proven < risen[0] * (1.0 + LEAST_RISE);
+            risen = [risen[1], best.proven];
+            let Some(prices) = best.prices.as_ref().filter(|_| !enough) else { break };
+            if !self.divide(known, ground, (threads, aim), prices) {
+                break;
+            }
+        }
+        self.solve(known, (threads, aim), CLOSE, &mut best);
+        best.proven
+    }
+
+    /// Looks for the prices that prove most with the cells that there are.
+    fn solve(&self, known: &mut Known, (threads, aim): (&[f64], Aim), close: f64, best: &mut Best) {
+        let Known { llcs, columns } = known;
+        let counts: Vec<f64> = llcs.iter().map(|llc| llc.count).collect();
         for _ in 0..MOST_ROUNDS {
-            let found = Prices::best(threads, &counts, columns.iter().cloned());
-            let Some((ends, most)) = found else { break };
-            if most - best.proven <= CLOSE * best.proven + 1e-9 {
+            let all = columns.iter().map(|one| one.column.clone());
+            let Some((ends, most)) = Prices::best(threads, &counts, all) else { break };
+            if most - best.proven <= close * best.proven + 1e-9 {
                 break;
             }
             // Half way to the best prices so far the packings tell more than at the far end.
             let half_way = best.prices.as_ref().map(|one| one.half_way_to(&ends));
             let mut added = Vec::new();
             for at in half_way.iter().chain([&ends]) {
-                added = self.look(threads, aim, at, &mut best);
-                added.retain(|column| ends.overpaid(column) > 1e-9);
+                added = self.look(llcs, threads, aim, at, best);
+                added.retain(|one| ends.overpaid(&one.column) > 1e-9);
                 if !added.is_empty() {
                     break;
                 }
@@ -130,23 +178,64 @@ impl Cells {
             if added.is_empty() {
                 break;
             }
-            columns.retain(|column| ends.overpaid(column) > -NEAR_DECISION);
+            columns.retain(|one| ends.overpaid(&one.column) > -NEAR_DECISION);
             columns.append(&mut added);
         }
-        if let Ok(mut met) = self.met.lock() {
-            *met = columns;
+    }
+
+    /// Divides the cells that earn most at these prices into four each; false where there are enough.
+    fn divide(
+        &self,
+        known: &mut Known,
+        ground: &Ground,
+        asked: (&[f64], Aim),
+        prices: &Prices,
+    ) -> bool {
+        let Known { llcs, columns } = known;
+        let mut any = false;
+        for (at, llc) in llcs.iter_mut().enumerate().filter(|one| one.1.cells.len() < MOST_CELLS) {
+            let earns = |cell: &Cell| self.packed((at, &*llc), cell, asked, prices).0;
+            let earned: Vec<f64> = llc.cells.par_iter().map(earns).collect();
+            let mut order: Vec<usize> = (0..earned.len()).collect();
+            order.sort_by(|&a, &b| earned[b].total_cmp(&earned[a]).then(a.cmp(&b)));
+            order.truncate(DIVIDED);
+            let kind = &ground.kinds[llc.kind];
+            let quarters = |&cell: &usize| {
+                let (hard, soft) = (llc.cells[cell].hard, llc.cells[cell].soft);
+                cells_between(kind, &llc.seats, &self.programs, &quarters(hard, soft))
+            };
+            let divided: Vec<Option<Vec<Cell>>> = order.par_iter().map(quarters).collect();
+            for (cell, parts) in order.into_iter().zip(divided) {
+                let Some(mut parts) = parts else { continue };
+                let Some(last) = parts.pop() else { continue };
+                llc.cells[cell] = last;
+                llc.cells.append(&mut parts);
+                columns.retain(|one| (one.column.llc, one.cell) != (at, cell));
+                any = true;
+            }
         }
-        best.proven
+        any
     }
 
     /// What these prices prove, and the packings that they pay most.
-    fn look(&self, threads: &[f64], aim: Aim, prices: &Prices, best: &mut Best) -> Vec<Column> {
+    fn look(
+        &self,
+        llcs: &[CellsOfLlc],
+        threads: &[f64],
+        aim: Aim,
+        prices: &Prices,
+        best: &mut Best,
+    ) -> Vec<PackedCell> {
         let mut proven: f64 =
             threads.iter().zip(&prices.programs).map(|(count, price)| count * price).sum();
         let mut columns = Vec::new();
-        for (at, llc) in self.llcs.iter().enumerate() {
-            let packed = |cell: &Cell| self.packed((at, llc), cell, (threads, aim), prices);
-            let mut found: Vec<(f64, Column)> = llc.cells.par_iter().map(packed).collect();
+        for (at, llc) in llcs.iter().enumerate() {
+            let packed = |(index, cell): (usize, &Cell)| {
+                let (earned, column) = self.packed((at, llc), cell, (threads, aim), prices);
+                (earned, PackedCell { cell: index, column })
+            };
+            let mut found: Vec<(f64, PackedCell)> =
+                llc.cells.par_iter().enumerate().map(packed).collect();
             let rent = found.iter().map(|one| one.0).fold(0.0, f64::max);
             proven -= rent * llc.count;
             found.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -183,21 +272,22 @@ impl Cells {
     }
 
     /// LLCs with one program alone: where the search for prices begins.
-    fn of_one_program(&self, threads: &[f64], aim: Aim) -> Vec<Column> {
+    fn of_one_program(&self, llcs: &[CellsOfLlc], threads: &[f64], aim: Aim) -> Vec<PackedCell> {
         let mut columns = Vec::new();
-        for (at, llc) in self.llcs.iter().enumerate() {
+        for (at, llc) in llcs.iter().enumerate() {
             for (index, &program) in self.programs.iter().enumerate() {
-                let alone = |cell: &Cell| {
-                    let Least { takes, slowdown } = cell.least[index];
-                    let each = cell.room.iter().zip(takes).map(|(room, takes)| room / takes);
+                let alone = |(cell, of): (usize, &Cell)| {
+                    let Least { takes, slowdown } = of.least[index];
+                    let each = of.room.iter().zip(takes).map(|(room, takes)| room / takes);
                     let count = each.fold(f64::INFINITY, f64::min);
-                    Some((count, aim.of_thread(slowdown)? * count))
+                    Some((count, aim.of_thread(slowdown)? * count, cell))
                 };
-                let found = llc.cells.iter().filter_map(alone);
+                let found = llc.cells.iter().enumerate().filter_map(alone);
                 let best = found.min_by(|a, b| (a.1 - a.0).total_cmp(&(b.1 - b.0)));
-                if let Some((count, cost)) = best.filter(|_| threads[program] > 0.0) {
+                if let Some((count, cost, cell)) = best.filter(|_| threads[program] > 0.0) {
                     let (programs, cost) = (vec![(program, count)], cost + aim.of_llc(llc));
-                    columns.push(Column { llc: at, part: 1.0, programs, cost });
+                    let column = Column { llc: at, part: 1.0, programs, cost };
+                    columns.push(PackedCell { cell, column });
                 }
             }
         }
@@ -213,13 +303,7 @@ fn cells(kind: &NodeKind, seats: &[u32], programs: &[usize]) -> Option<Vec<Cell>
     if !alike || !model.is_told_by_pressure() {
         return None;
     }
-    let member = |&program: &usize| Member {
-        program: kind.program(program),
-        phase: LoadedProgram::WHOLE,
-        cpu: seats[0] as usize,
-    };
-    let members: Vec<Member<'_>> = programs.iter().map(member).collect();
-    let capacity = model.llc_bytes(seats[0] as usize);
+    let members = members(kind, seats, programs);
     let lives = lives(members.iter().flat_map(|member| model.line_lives_s(member)).copied());
     let of =
         |line_life_s: f64, step: usize| Pressure { line_life_s, idle: step as f64 / IDLE as f64 };
@@ -227,6 +311,28 @@ fn cells(kind: &NodeKind, seats: &[u32], programs: &[usize]) -> Option<Vec<Cell>
         .windows(2)
         .flat_map(|life| (0..IDLE).map(move |step| (of(life[0], step), of(life[1], step + 1))))
         .collect();
+    cells_between(kind, seats, programs, &ranges)
+}
+
+fn members<'a>(kind: &'a NodeKind, seats: &[u32], programs: &[usize]) -> Vec<Member<'a>> {
+    let member = |&program: &usize| Member {
+        program: kind.program(program),
+        phase: LoadedProgram::WHOLE,
+        cpu: seats[0] as usize,
+    };
+    programs.iter().map(member).collect()
+}
+
+/// The cells of an LLC between these pressures.
+fn cells_between(
+    kind: &NodeKind,
+    seats: &[u32],
+    programs: &[usize],
+    ranges: &[(Pressure, Pressure)],
+) -> Option<Vec<Cell>> {
+    let model = kind.model();
+    let members = members(kind, seats, programs);
+    let capacity = model.llc_bytes(seats[0] as usize);
     let cell = |&(hard, soft): &(Pressure, Pressure)| {
         let least = |member: &Member<'_>| {
             let LeastFigures { bytes, busy, slowdown } = model.least_between(member, hard, soft)?;
@@ -234,9 +340,27 @@ fn cells(kind: &NodeKind, seats: &[u32], programs: &[usize]) -> Option<Vec<Cell>
         };
         let least = members.iter().map(least).collect::<Option<Vec<_>>>()?;
         let room = [1.0 + SLACK, 1.0 - hard.idle + SLACK, seats.len() as f64];
-        Some(Cell { room, least })
+        Some(Cell { hard, soft, room, least })
     };
     ranges.par_iter().map(cell).collect()
+}
+
+/// The four parts of what lies between two pressures.
+fn quarters(hard: Pressure, soft: Pressure) -> [(Pressure, Pressure); 4] {
+    let life = match (hard.line_life_s, soft.line_life_s) {
+        (0.0, most) if most.is_infinite() => 1.0,
+        (0.0, most) => most / 4.0,
+        (least, most) if most.is_infinite() => least * 4.0,
+        (least, most) => (least * most).sqrt(),
+    };
+    let middle = Pressure { line_life_s: life, idle: (hard.idle + soft.idle) / 2.0 };
+    let with = |one: Pressure, other: Pressure| Pressure { line_life_s: one.line_life_s, ..other };
+    [
+        (hard, middle),
+        (with(hard, middle), with(middle, soft)),
+        (with(middle, hard), with(soft, middle)),
+        (middle, soft),
+    ]
 }
 
 /// Where the ranges of the life of lines begin and end, from none to for ever: with as many of the times at which

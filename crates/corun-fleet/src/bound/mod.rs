@@ -111,7 +111,8 @@ impl Bounds {
             return Ok(None);
         }
         let sum = |one: &Group, _: &LlcKind| Some(one.cost.sum);
-        let by_cells = |aim| self.cells.as_ref().map_or(0.0, |cells| cells.least(&threads, aim));
+        let by_cells =
+            |aim| self.cells.as_ref().map_or(0.0, |cells| cells.least(&self.ground, &threads, aim));
         let objective = self.ground.objective;
         let least =
             || self.least(&threads, sum).max(by_cells(Aim::Cost(objective))).max(alone.sum) / all;

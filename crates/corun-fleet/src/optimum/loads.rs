@@ -8,8 +8,8 @@ use crate::fleet::Ground;
 use crate::kind::{NodeKind, Prediction};
 use crate::node::{Node, Resident};
 
-/// Of each kind of program that is asked for, how many are in a load.
-pub(super) type Counts = Box<[u8]>;
+/// The programs of a load: which of those that are asked for, in rising order, and how many of each.
+pub(super) type Counts = Vec<(u16, u8)>;
 
 /// Programs on a node, spread over its LLCs so that they cost least.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,7 +23,7 @@ pub(super) struct LoadSearch<'a> {
     ground: &'a Arc<Ground>,
     kind_index: usize,
     /// Workloads that are asked for, and how often.
-    asked: Vec<(usize, u8)>,
+    asked: Vec<(usize, u32)>,
     /// Can LLCs that nobody uses be exchanged?
     llcs_are_alike: bool,
     /// Predictions that may still be made.
@@ -35,7 +35,7 @@ pub(super) struct LoadSearch<'a> {
 struct Step {
     at: usize,
     /// How many of this program are on the node, and how the last of them is spread.
-    here: u8,
+    here: u32,
     last: Option<Vec<u32>>,
 }
 
@@ -44,7 +44,7 @@ impl<'a> LoadSearch<'a> {
     pub(super) fn new(
         ground: &'a Arc<Ground>,
         kind_index: usize,
-        asked: &[(usize, u8)],
+        asked: &[(usize, u32)],
         most_predictions: usize,
     ) -> Self {
         let kind = &ground.kinds[kind_index];
@@ -66,7 +66,7 @@ impl<'a> LoadSearch<'a> {
         for &(workload, count) in &self.asked {
             let each = self.ground.workloads[workload].cpus as usize;
             let before = by_cpus.clone();
-            for one in 1..=usize::from(count) {
+            for one in 1..=(count as usize).min(cpus / each) {
                 for used in one * each..=cpus {
                     by_cpus[used] += before[used - one * each];
                 }
@@ -77,13 +77,16 @@ impl<'a> LoadSearch<'a> {
 
     /// All loads but the empty one, each once; none where there are too many to look at.
     pub(super) fn all(mut self) -> Option<Vec<Load>> {
-        if self.sets() > self.left as f64 {
+        let few = usize::from(u8::MAX);
+        let most = usize::from(u16::MAX);
+        let kind = &self.ground.kinds[self.kind_index];
+        if self.sets() > self.left as f64 || kind.cpus() as usize > few || self.asked.len() > most {
             return None;
         }
         let mut least: HashMap<Counts, f64> = HashMap::new();
         let node = self.empty();
-        let counts = vec![0; self.asked.len()].into_boxed_slice();
-        self.visit(&node, &counts, &Step { at: 0, here: 0, last: None }, &mut |counts, node| {
+        let first = Step { at: 0, here: 0, last: None };
+        self.visit(&node, &Counts::new(), &first, &mut |counts, node| {
             let cost = node.cost().sum;
             match least.get_mut(counts) {
                 Some(least) => *least = least.min(cost),
@@ -98,11 +101,14 @@ impl<'a> LoadSearch<'a> {
 
     /// The programs of a load as they cost least: workloads with their CPUs.
     pub(super) fn cheapest(mut self, counts: &Counts) -> Option<Vec<(usize, Vec<u32>)>> {
-        self.asked.iter_mut().zip(counts).for_each(|(asked, &count)| asked.1 = count);
+        self.asked.iter_mut().for_each(|asked| asked.1 = 0);
+        for &(at, count) in counts {
+            self.asked[usize::from(at)].1 = u32::from(count);
+        }
         let mut best: Option<(f64, Node)> = None;
         let node = self.empty();
-        let none = vec![0; self.asked.len()].into_boxed_slice();
-        self.visit(&node, &none, &Step { at: 0, here: 0, last: None }, &mut |found, node| {
+        let first = Step { at: 0, here: 0, last: None };
+        self.visit(&node, &Counts::new(), &first, &mut |found, node| {
             let cost = node.cost().sum;
             if found == counts && best.as_ref().is_none_or(|best| cost < best.0) {
                 best = Some((cost, node.clone()));
@@ -142,7 +148,10 @@ impl<'a> LoadSearch<'a> {
                 let with = self.with(node, workload, &spread);
                 let kept = keeps_on(self.ground, &with);
                 let mut more = counts.clone();
-                more[at] += 1;
+                match more.last_mut().filter(|last| usize::from(last.0) == at) {
+                    Some(last) => last.1 += 1,
+                    None => more.push((at as u16, 1)),
+                }
                 if kept {
                     found(&more, &with);
                 }

@@ -17,49 +17,64 @@ use std::sync::Arc;
 use crate::bound::{Column, Prices};
 use crate::fleet::{Fleet, Ground};
 use crate::kind::{NodeKind, Prediction};
-use crate::objective::Objective;
+use crate::objective::{Cost, Objective};
 use loads::{Load, LoadSearch};
 
 /// Predictions for each kind of node, at most.
-const MOST_PREDICTIONS: usize = 250_000;
-/// Steps of the search over loads, at most.
-const MOST_STEPS: usize = 20_000_000;
+const MOST_PREDICTIONS: usize = 500_000;
+/// Programs that the search over loads looks at, at most, in all its steps.
+const MOST_LOOKS: usize = 200_000_000;
 /// Loads that a round adds to the linear program, for each kind of node.
 const ADDED: usize = 50;
 /// Rounds after which the prices are taken as they are.
 const MOST_ROUNDS: usize = 400;
 /// A plan that is cheaper by less is as good.
 const LEAST_GAIN: f64 = 1e-9;
+/// A load that the prices pay less than it costs by more than this is left out of the next linear program.
+const NEAR_DECISION: f64 = 0.1;
 
-/// The best plan of these workloads on empty nodes, by mean slowdown or lost work. `known` is a plan that it may be. None for
-/// other objectives, where there are too many loads to look at, where the workloads do not fit, or where CPUs of an LLC
-/// differ.
-pub fn best_plan(
+/// What the loads of its nodes tell of a fleet.
+pub struct ByLoads {
+    /// No plan's value is below it.
+    pub bound: f64,
+    /// The best plan; none where the search for it takes too long.
+    pub best: Option<Fleet>,
+}
+
+/// The best plan of these workloads on empty nodes, by mean slowdown or lost work, and a bound on all plans. `known` is a plan
+/// that the best may be. None for other objectives, where there are too many loads to look at, where the workloads do not
+/// fit, or where CPUs of an LLC differ.
+pub fn by_loads(
     ground: &Arc<Ground>,
     nodes: &[(String, usize)],
     asked: &[usize],
     known: Option<&Fleet>,
-) -> Option<Fleet> {
+) -> Option<ByLoads> {
     let additive = matches!(ground.objective, Objective::MeanSlowdown | Objective::LostWork);
     if !additive || !ground.kinds.iter().all(NodeKind::llcs_have_equal_cpus) {
         return None;
     }
     let problem = Problem::new(ground, nodes, asked)?;
     let prices = problem.prices();
+    let sum = bound(&problem.state(), &prices).max(0.0);
+    let cpus = asked.iter().map(|&workload| ground.workloads[workload].cpus).sum();
+    let least = Cost { sum, ..Cost::default() };
+    let bound = ground.objective.value(least, cpus, nodes.len());
     let known_cost = known.map_or(f64::INFINITY, |fleet| fleet.cost().sum);
     let mut search = Search::new(&problem, &prices, known_cost);
-    search.visit(&mut problem.state(), 0.0)?;
-    match search.best {
+    let searched = search.visit(&mut problem.state(), 0.0);
+    let best = searched.and_then(|()| match search.best {
         Some(chosen) => problem.plan(&chosen, nodes, asked),
         None => known.cloned(),
-    }
+    });
+    Some(ByLoads { bound, best })
 }
 
 /// Programs, nodes and loads.
 struct Problem<'a> {
     ground: &'a Arc<Ground>,
     /// Workloads that are asked for, and how often.
-    asked: Vec<(usize, u8)>,
+    asked: Vec<(usize, u32)>,
     /// By kind: nodes that there are.
     nodes: Vec<usize>,
     /// By kind.
@@ -79,7 +94,7 @@ impl<'a> Problem<'a> {
         sorted.sort_unstable();
         let same = sorted.chunk_by(|one, other| one == other);
         let asked = same
-            .map(|same| Some((same[0], u8::try_from(same.len()).ok()?)))
+            .map(|same| Some((same[0], u32::try_from(same.len()).ok()?)))
             .collect::<Option<Vec<_>>>()?;
         let mut loads = Vec::new();
         for (kind, &count) in counts.iter().enumerate() {
@@ -93,16 +108,15 @@ impl<'a> Problem<'a> {
 
     fn column(&self, (kind, load): LoadId) -> Column {
         let Load { counts, cost } = &self.loads[kind][load];
-        let there = counts.iter().enumerate().filter(|one| *one.1 > 0);
-        let programs = there.map(|(at, &count)| (at, f64::from(count))).collect();
-        Column { llc: kind, part: 1.0, programs, cost: *cost }
+        let there = counts.iter().map(|&(at, count)| (usize::from(at), f64::from(count)));
+        Column { llc: kind, part: 1.0, programs: there.collect(), cost: *cost }
     }
 
     /// Prices and rents by which no load costs less than it pays, that pay most in all.
     fn prices(&self) -> Prices {
         let threads: Vec<f64> = self.asked.iter().map(|one| f64::from(one.1)).collect();
         let nodes: Vec<f64> = self.nodes.iter().map(|&count| count as f64).collect();
-        let of_one = |load: &Load| load.counts.iter().filter(|&&count| count > 0).count() == 1;
+        let of_one = |load: &Load| load.counts.len() == 1;
         let mut active: Vec<LoadId> = Vec::new();
         for (kind, loads) in self.loads.iter().enumerate() {
             let alone = (0..loads.len()).filter(|&load| of_one(&loads[load]));
@@ -115,6 +129,7 @@ impl<'a> Problem<'a> {
         for _ in 0..MOST_ROUNDS {
             let columns = active.iter().map(|&one| self.column(one));
             let Some((mut prices, most)) = Prices::best(&threads, &nodes, columns) else { break };
+            active.retain(|&one| prices.overpaid(&self.column(one)) > -NEAR_DECISION);
             let mut added = Vec::new();
             for (kind, loads) in self.loads.iter().enumerate() {
                 let mut over: Vec<(f64, LoadId)> = (0..loads.len())
@@ -173,13 +188,14 @@ impl<'a> Problem<'a> {
 
 /// By how much a load costs more than it pays.
 fn cost_above(load: &Load, prices: &Prices, rent: f64) -> f64 {
-    let paid = load.counts.iter().zip(&prices.programs).filter(|one| *one.0 > 0);
-    load.cost + rent - paid.map(|(&count, price)| f64::from(count) * price).sum::<f64>()
+    let paid = load.counts.iter();
+    let paid = paid.map(|&(at, count)| f64::from(count) * prices.programs[usize::from(at)]);
+    load.cost + rent - paid.sum::<f64>()
 }
 
 /// What is still to be placed, and where.
 struct State {
-    left: Vec<u8>,
+    left: Vec<u32>,
     nodes: Vec<usize>,
     chosen: Vec<LoadId>,
 }
@@ -194,7 +210,8 @@ struct Search<'a> {
     order: Vec<usize>,
     /// By program: the loads in which it is the first of that order, the cheapest above their price first.
     of_program: Vec<Vec<(LoadId, &'a Load)>>,
-    steps: usize,
+    /// Programs that were looked at.
+    looks: usize,
 }
 
 impl<'a> Search<'a> {
@@ -212,16 +229,20 @@ impl<'a> Search<'a> {
         }
         kept.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
         let programs = problem.asked.len();
-        let with = |program: usize| kept.iter().filter(|one| one.2.counts[program] > 0).count();
+        let mut with = vec![0; programs];
+        let programs_of = |load: &'a Load| load.counts.iter().map(|one| usize::from(one.0));
+        kept.iter().flat_map(|one| programs_of(one.2)).for_each(|program| with[program] += 1);
         let mut order: Vec<usize> = (0..programs).collect();
-        order.sort_by_key(|&program| with(program));
+        order.sort_by_key(|&program| with[program]);
+        let mut rank = vec![0; programs];
+        order.iter().enumerate().for_each(|(at, &program)| rank[program] = at);
         let mut of_program = vec![Vec::new(); programs];
         for (_, id, load) in kept {
-            if let Some(&first) = order.iter().find(|&&program| load.counts[program] > 0) {
+            if let Some(first) = programs_of(load).min_by_key(|&program| rank[program]) {
                 of_program[first].push((id, load));
             }
         }
-        Self { prices, least: known_cost, best: None, order, of_program, steps: 0 }
+        Self { prices, least: known_cost, best: None, order, of_program, looks: 0 }
     }
 
     /// Gives the first program that is left a load in each way that may lead to a better plan; none once there were too
@@ -236,12 +257,12 @@ impl<'a> Search<'a> {
         };
         for at in 0..self.of_program[first].len() {
             let (id, load) = self.of_program[first][at];
-            let fits = load.counts.iter().zip(&state.left).all(|(count, left)| count <= left);
-            if state.nodes[id.0] == 0 || !fits {
+            let fits = |&(at, count): &(u16, u8)| u32::from(count) <= state.left[usize::from(at)];
+            if state.nodes[id.0] == 0 || !load.counts.iter().all(fits) {
                 continue;
             }
-            self.steps += 1;
-            if self.steps > MOST_STEPS {
+            self.looks += state.left.len();
+            if self.looks > MOST_LOOKS {
                 return None;
             }
             state.take(id, load);
@@ -264,13 +285,17 @@ fn bound(state: &State, prices: &Prices) -> f64 {
 
 impl State {
     fn take(&mut self, id: LoadId, load: &Load) {
-        self.left.iter_mut().zip(&load.counts).for_each(|(left, count)| *left -= count);
+        for &(at, count) in &load.counts {
+            self.left[usize::from(at)] -= u32::from(count);
+        }
         self.nodes[id.0] -= 1;
         self.chosen.push(id);
     }
 
     fn give_back(&mut self, id: LoadId, load: &Load) {
-        self.left.iter_mut().zip(&load.counts).for_each(|(left, count)| *left += count);
+        for &(at, count) in &load.counts {
+            self.left[usize::from(at)] += u32::from(count);
+        }
         self.nodes[id.0] += 1;
         self.chosen.pop();
     }

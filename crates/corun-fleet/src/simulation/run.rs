@@ -14,6 +14,8 @@ use crate::node::PodId;
 use crate::repair::repair;
 use crate::schedulers::{Scheduler, SchedulerName};
 
+/// Chains of moves that each repair tries, at most: between two of the many repairs little changes.
+const REPAIR_TRIES: usize = 1_000;
 /// Slowdowns are counted by steps of this.
 const SLOWDOWN_STEP: f64 = 0.001;
 /// Slowdowns from here on count as this.
@@ -159,7 +161,7 @@ impl<'a> Run<'a> {
         // A move must save more until the next repair than it costs.
         let cost = settings.move_s / 3600.0 / settings.repair_h;
         let started = Instant::now();
-        let moves = repair(&mut self.fleet, cost, usize::MAX, &mut self.prediction);
+        let moves = repair(&mut self.fleet, cost, REPAIR_TRIES, &mut self.prediction).moves;
         self.deciding_s += started.elapsed().as_secs_f64();
         self.settled = moves.is_empty();
         for one in &moves {

@@ -416,14 +416,30 @@ fn a_burst_of_equal_pods_does_not_go_to_one_node() {
     }
 }
 
+fn ask(extender: &Extender, replica: usize, nodes: &[Value], now_s: u64) -> Vec<(String, i64)> {
+    scores(&extender.prioritize(&request(one_of(replica), nodes.to_vec()), now_s).unwrap().body)
+}
+
+/// Each with an extender of its own: neither hears of the other's pod before a report names it, and then both say the same.
+#[test]
+fn two_schedulers_agree_once_a_report_names_the_pods_of_both() {
+    let (one, other) = (extender(), extender());
+    let mut nodes = [node("first", 5, &[]), node("second", 5, &[("stream", 1, None)])];
+    assert_eq!(ask(&one, 0, &nodes, NOW), ask(&other, 1, &nodes, NOW));
+    // Both went to the first node.
+    let pod = |replica| json!({"pod": format!("default/web-7d4b9c6f8-{replica}"), "profile": "stream", "cpus": 1});
+    let report = json!({"at": NOW + 10, "programs": [pod(0), pod(1)]}).to_string();
+    nodes[0]["metadata"]["annotations"]["corun.dev/programs"] = json!(report);
+    let scores = ask(&one, 2, &nodes, NOW + 11);
+    assert_eq!(ask(&other, 2, &nodes, NOW + 11), scores);
+    assert!(scores[0].1 < 10 && scores[1].1 == 10, "{scores:?}");
+}
+
 /// Once a report names the pod, on whatever node, or after half a minute, it is not expected any more.
 #[test]
 fn a_pod_is_expected_until_it_is_reported_and_for_half_a_minute() {
     let extender = extender();
     let nodes = [node("idle", 5, &[]), node("busy", 5, &[("stream", 1, None)])];
-    let ask = |extender: &Extender, replica: usize, nodes: &[Value], now_s: u64| {
-        scores(&extender.prioritize(&request(one_of(replica), nodes.to_vec()), now_s).unwrap().body)
-    };
     let plain = ask(&extender, 0, &nodes, NOW);
     assert!(plain[0].1 == 10 && plain[1].1 < 10, "{plain:?}");
     // The same pod again does not stand in its own way; another one does.

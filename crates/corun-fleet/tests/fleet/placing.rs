@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use corun_fleet::{
-    Bounds, Fleet, Ground, NodeKind, Objective, Prediction, Seats, Workload, best_plan, extremes,
-    random_values, repair,
+    Bounds, Fleet, Ground, NodeKind, Objective, Prediction, Repaired, Seats, Workload, by_loads,
+    extremes, random_values, repair,
 };
 use corun_machine::preset;
 use corun_model::ModelOptions;
@@ -198,13 +198,15 @@ proptest! {
             case.asked[1] = case.asked[0];
         }
         let (least, _) = every_plan(&case);
-        match best_plan(&case.ground, &case.nodes, &case.asked, None) {
+        let found = by_loads(&case.ground, &case.nodes, &case.asked, None).unwrap();
+        match found.best {
             Some(best) => {
+                prop_assert!(found.bound <= least + 1e-9, "{} {least}", found.bound);
                 prop_assert!((best.value() - least).abs() < 1e-9, "{} {least}", best.value());
                 prop_assert!(case.asked.iter().enumerate().all(|(pod, _)| best.node_of(pod).is_some()));
                 // A plan that is known is returned where nothing beats it.
-                let again = best_plan(&case.ground, &case.nodes, &case.asked, Some(&best)).unwrap();
-                prop_assert!((again.value() - least).abs() < 1e-9);
+                let again = by_loads(&case.ground, &case.nodes, &case.asked, Some(&best)).unwrap();
+                prop_assert!((again.best.unwrap().value() - least).abs() < 1e-9);
             }
             None => prop_assert!(least.is_infinite(), "{least}"),
         }
@@ -225,8 +227,8 @@ proptest! {
         let case = with_workloads("xeon-x5365-2llc", 2, &asked, workloads);
         let pods: Vec<usize> = [0].into_iter().chain(case.asked.iter().copied()).collect();
         let all = extremes(&case.ground, &case.nodes, &pods).map(|found| found.best.value());
-        let by_loads = best_plan(&case.ground, &case.nodes, &pods, None).map(|best| best.value());
-        match (all, by_loads) {
+        let found = by_loads(&case.ground, &case.nodes, &pods, None).unwrap();
+        match (all, found.best.map(|best| best.value())) {
             (Some(all), Some(by_loads)) => prop_assert!((all - by_loads).abs() < 1e-9, "{all} {by_loads}"),
             (all, by_loads) => prop_assert_eq!(all, by_loads),
         }
@@ -238,11 +240,15 @@ proptest! {
         let mut prediction = Prediction::default();
         let mut fleet = first_fit(&case, seed, &mut prediction);
         let before = fleet.cost().sum;
-        let moves = repair(&mut fleet, 0.05, 100, &mut prediction);
-        let saved: f64 = moves.iter().map(|one| one.saving).sum();
+        let nodes: Vec<_> = case.asked.iter().map(|&pod| fleet.node_of(pod)).collect();
+        let Repaired { moves, saved } = repair(&mut fleet, 0.05, 20_000, &mut prediction);
         prop_assert!((before - saved - fleet.cost().sum).abs() < 1e-9);
-        for one in &moves {
-            prop_assert!(one.saving > 0.05);
+        let moved: u32 = moves.iter().map(|one| asked[one.pod].2).sum();
+        prop_assert!(saved >= 0.05 * f64::from(moved));
+        for pod in case.asked {
+            let to = fleet.node_of(pod);
+            let told = moves.iter().find(|one| one.pod == pod).map(|one| (Some(one.from), Some(one.to)));
+            prop_assert_eq!(told, (to != nodes[pod]).then_some((nodes[pod], to)));
         }
     }
 
@@ -252,7 +258,7 @@ proptest! {
         let mut prediction = Prediction::default();
         let mut fleet = first_fit(&case, seed, &mut prediction);
         let before = fleet.value();
-        repair(&mut fleet, 0.0, 100, &mut prediction);
+        repair(&mut fleet, 0.0, 20_000, &mut prediction);
         prop_assert!(fleet.value() <= before, "{} {before}", fleet.value());
     }
 
@@ -352,7 +358,7 @@ proptest! {
         let bound = bound.unwrap();
         prop_assert!(bound <= fleet.value() + 1e-9, "bound {bound} above {}", fleet.value());
         let mut prediction = Prediction::default();
-        repair(&mut fleet, 0.0, 100, &mut prediction);
+        repair(&mut fleet, 0.0, 20_000, &mut prediction);
         prop_assert!(bound <= fleet.value() + 1e-9, "bound {bound} above {}", fleet.value());
     }
 }
@@ -389,11 +395,43 @@ fn programs_of_full_nodes_are_exchanged() {
     let on_first = |fleet: &Fleet| (0..4).filter(|&pod| fleet.node_of(pod) == Some(0)).count();
     assert_eq!(on_first(&fleet), 4);
     let before = fleet.cost().sum;
-    assert_eq!(repair(&mut fleet.clone(), 0.0, 1, &mut prediction), []);
-    let moves = repair(&mut fleet, 0.0, 100, &mut prediction);
+    let dear = repair(&mut fleet.clone(), before, 20_000, &mut prediction);
+    assert_eq!((dear.moves, dear.saved), (Vec::new(), 0.0));
+    let Repaired { moves, saved } = repair(&mut fleet, 0.0, 20_000, &mut prediction);
     assert_eq!((moves.len(), on_first(&fleet)), (4, 2));
-    let saved: f64 = moves.iter().map(|one| one.saving).sum();
     assert!(saved > 0.0 && (before - saved - fleet.cost().sum).abs() < 1e-9, "{saved}");
+}
+
+/// No program has the size of one of the other node: one of two CPUs changes places with two of one CPU.
+#[test]
+fn a_large_program_changes_places_with_two_small_ones() {
+    let (loud, quiet) = ((40.0, 6.0, 2), (0.1, 0.1, 1));
+    let case = case("i7-2600", 2, &[loud, loud, quiet, quiet, quiet, quiet], Objective::LostWork);
+    let mut prediction = Prediction::default();
+    let mut fleet = first_fit(&case, 0, &mut prediction);
+    assert_eq!((fleet.node_of(0), fleet.node_of(1)), (Some(0), Some(0)));
+    let Repaired { moves, saved } = repair(&mut fleet, 0.0, 20_000, &mut prediction);
+    assert_ne!(fleet.node_of(0), fleet.node_of(1));
+    assert!(moves.len() == 3 && saved > 0.0, "{moves:?} {saved}");
+    // Without a try nobody is taken out of a node for another.
+    let mut fleet = first_fit(&case, 0, &mut prediction);
+    assert_eq!(repair(&mut fleet, 0.0, 0, &mut prediction).moves, []);
+}
+
+/// Threads that are held to another LLC of their node are no move, and cost none.
+#[test]
+fn a_repair_holds_programs_to_other_caches_of_their_node() {
+    let loud = (40.0, 6.0, 1);
+    let case = case("2x-gold-6138-4c", 1, &[loud, loud], Objective::LostWork);
+    let mut prediction = Prediction::default();
+    let mut fleet = Fleet::new(case.ground.clone(), case.nodes.clone());
+    let llc = fleet.kind(0).seats()[0].clone();
+    for (pod, &cpu) in llc.iter().take(2).enumerate() {
+        fleet.insert(pod, pod, (0, vec![cpu]), &mut prediction);
+    }
+    let Repaired { moves, saved } = repair(&mut fleet, 1e6, 20_000, &mut prediction);
+    assert!(moves.is_empty() && saved > 0.0, "{moves:?} {saved}");
+    assert!(fleet.nodes[0].residents.iter().any(|one| !llc.contains(&one.cpus[0])));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Fleets so small that their best plan can be found: how far from it are corun's plans, and what is the bound worth?
 
 use corun_app::Result;
-use corun_fleet::{NodeGroup, PlannedFleet, SmallFleets};
+use corun_fleet::{ManyNodesPlan, NodeGroup, PlannedFleet, SmallFleets};
 use corun_metrics::{mean, standard_error, student_t_95};
 use corun_report::fixed;
 use rayon::prelude::*;
@@ -39,6 +39,18 @@ const FLEETS: [SmallFleet; 8] = [
     },
 ];
 
+/// Fleets of as many nodes as a cluster has, each so small that all its loads can be looked at.
+const MANY_NODES: [SmallFleet; 1] =
+    [SmallFleet { nodes: &[("i7-2600", 1000)], utilisation: 0.65 }];
+/// Seeds of these, at most.
+const FEW_SEEDS: u32 = 5;
+
+/// What came of the seeds of a fleet of many nodes.
+struct FoundMany {
+    name: String,
+    plans: Vec<ManyNodesPlan>,
+}
+
 /// What came of a fleet's seeds.
 struct Found {
     name: String,
@@ -53,6 +65,8 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
     for fleet in &FLEETS {
         found.push(fleet.plan(inputs)?);
     }
+    let many = MANY_NODES.iter().map(|fleet| fleet.plan_many(inputs));
+    let many = many.collect::<Result<Vec<FoundMany>>>()?;
     let unknown: usize = found.iter().map(|one| one.unknown).sum();
     let about = format!(
         "Programs of the shipped library come to small fleets until this share of the CPUs is taken: sizes as in corun \
@@ -65,7 +79,7 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
         "Plans of small fleets against the best plan",
         about,
         Vec::new(),
-        vec![lost_work(&found), above_the_optimum(&found)],
+        vec![lost_work(&found), above_the_optimum(&found), many_nodes(&many)],
     ))
 }
 
@@ -76,10 +90,25 @@ impl SmallFleet {
         format!("{}, {:.0} %", nodes.join(", "), self.utilisation * 100.0)
     }
 
-    fn plan(&self, inputs: &StudyInputs) -> Result<Found> {
+    fn fleets(&self) -> Result<SmallFleets> {
         let groups: Vec<NodeGroup> =
             self.nodes.iter().map(|&(machine, count)| NodeGroup::of(machine, count)).collect();
-        let fleet = SmallFleets::new(&groups, None, corun_model::ModelOptions::default())?;
+        SmallFleets::new(&groups, None, corun_model::ModelOptions::default())
+    }
+
+    fn plan_many(&self, inputs: &StudyInputs) -> Result<FoundMany> {
+        let fleets = self.fleets()?;
+        let of_seed = |seed: u32| {
+            inputs.cancel.check()?;
+            Ok(fleets.plan_many(self.utilisation, u64::from(seed)))
+        };
+        let seeds = (1..=inputs.seeds.min(FEW_SEEDS)).into_par_iter();
+        let plans = seeds.map(of_seed).collect::<Result<Vec<Option<ManyNodesPlan>>>>()?;
+        Ok(FoundMany { name: self.name(), plans: plans.into_iter().flatten().collect() })
+    }
+
+    fn plan(&self, inputs: &StudyInputs) -> Result<Found> {
+        let fleet = self.fleets()?;
         let of_seed = |seed: u32| {
             inputs.cancel.check()?;
             fleet.plan(self.utilisation, u64::from(seed))
@@ -124,6 +153,11 @@ impl Found {
         )
     }
 
+    /// How far below the optimum's the sum over all seeds is, in % of that.
+    fn below_in_words(&self, of: impl Fn(&PlannedFleet) -> f64) -> String {
+        self.above(of).map_or_else(|| "-".to_owned(), |above| fixed(-above.0, 1))
+    }
+
     /// The largest distance to the optimum, in points of lost work.
     fn worst(&self, of: impl Fn(&PlannedFleet) -> f64) -> Option<f64> {
         let apart = self.values(|one| of(one) - optimum(one));
@@ -133,6 +167,10 @@ impl Found {
 
 fn optimum(one: &PlannedFleet) -> f64 {
     one.optimum.unwrap_or(f64::NAN)
+}
+
+fn by_loads(one: &PlannedFleet) -> f64 {
+    one.bound_by_loads.unwrap_or(f64::NAN)
 }
 
 fn lost_work(found: &[Found]) -> Figure {
@@ -149,6 +187,7 @@ fn lost_work(found: &[Found]) -> Figure {
         .column("moves", 1, |one| one.mean(|plan| plan.moves as f64 / 100.0))
         .column("optimum", 3, |one| one.mean(optimum))
         .drawn("optimum")
+        .column("bound by loads", 3, |one| one.mean(by_loads))
         .column("bound", 3, |one| one.mean(|plan| plan.bound))
         .drawn("bound")
         .bars(0.0, "lost work, %")
@@ -168,8 +207,32 @@ fn above_the_optimum(found: &[Found]) -> Figure {
     .column("greedy, worst", 2, |one| one.worst(|plan| plan.greedy))
     .column("repaired, worst", 2, |one| one.worst(|plan| plan.repaired))
     .column("repaired freely, worst", 2, |one| one.worst(|plan| plan.repaired_freely))
-    .words("bound below", |one| {
-        one.above(|plan| plan.bound).map_or_else(|| "-".to_owned(), |above| fixed(-above.0, 1))
+    .words("bound by loads below", |one| one.below_in_words(by_loads))
+    .words("bound below", |one| one.below_in_words(|plan| plan.bound))
+    .table()
+}
+
+fn many_nodes(found: &[FoundMany]) -> Figure {
+    let lost = |one: &FoundMany, of: fn(&ManyNodesPlan) -> f64| {
+        mean(&one.plans.iter().map(|plan| of(plan) * 100.0).collect::<Vec<_>>())
+    };
+    Figure::new(
+        "many-nodes",
+        "Many nodes against a bound",
+        "Lost work in %, and by how much the repaired plan is above the bound that all loads of a node give, in % of that. The \
+         programs come largest first.",
+    )
+    .rows("fleet", found, |one| one.name.clone())
+    .column("seeds", 0, |one| one.plans.len() as f64)
+    .column("programs", 0, move |one| lost(one, |plan| plan.programs as f64 / 100.0))
+    .column("least allocated", 3, move |one| lost(one, |plan| plan.least_allocated))
+    .column("greedy", 3, move |one| lost(one, |plan| plan.greedy))
+    .column("repaired", 3, move |one| lost(one, |plan| plan.repaired))
+    .column("moves", 0, move |one| lost(one, |plan| plan.moves as f64 / 100.0))
+    .column("bound by loads", 3, move |one| lost(one, |plan| plan.bound_by_loads))
+    .column("above, %", 2, move |one| {
+        let (repaired, bound) = (lost(one, |plan| plan.repaired)?, lost(one, |plan| plan.bound_by_loads)?);
+        Some((repaired / bound - 1.0) * 100.0)
     })
     .table()
 }

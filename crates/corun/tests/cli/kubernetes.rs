@@ -229,6 +229,7 @@ fn a_cluster_schedules_by_predictions_and_goes_on_without_corun() {
     };
     requests_are_kept(&cluster);
     pods_go_where_the_scores_say(&cluster);
+    a_burst_does_not_go_to_one_node(&mut cluster);
     what_is_not_known_keeps_nobody_from_running(&mut cluster);
     an_extender_that_is_away_keeps_nobody_waiting(&mut cluster);
     two_schedulers_share_the_nodes(&cluster);
@@ -266,6 +267,42 @@ fn pods_go_where_the_scores_say(cluster: &Cluster) {
     let stream = pod("one-more", OWN, 2, json!({"corun.dev/profile": "stream"}));
     let node = cluster.node_once(stream);
     assert!(cluster.scores("one-more").contains(&(node, 10)));
+}
+
+/// Three needy pods at once, with room for all on each of two nodes. By the reports the first node is the better one for each of
+/// them; but no report tells of the pod that went there first.
+fn a_burst_does_not_go_to_one_node(cluster: &mut Cluster) {
+    // A new extender expects none of the pods before.
+    cluster.extender_again();
+    for (number, others) in [(15, 0), (16, 1)] {
+        let quiet =
+            json!({"pod": format!("default/quiet-{number}"), "profile": "quiet", "cpus": 5});
+        let other = json!({"pod": "default/elsewhere", "profile": "needy", "cpus": 1});
+        let programs: Vec<Value> = [vec![quiet], vec![other; others]].concat();
+        let report = json!({"at": now_s(), "programs": programs});
+        let (node, note) = (name_of(number), format!("corun.dev/programs={report}"));
+        cluster.control.kubectl(&["annotate", "--overwrite", "node", &node, &note]);
+        cluster.control.kubectl(&["label", "node", &node, "burst=yes"]);
+    }
+    let names = ["at-once-1", "at-once-2", "at-once-3"];
+    let notes = || json!({"corun.dev/profile": "needy"});
+    let pods = names.map(|name| among(pod(name, OWN, 1, notes()), "burst", "yes"));
+    cluster.control.create(&pods);
+    let taken = names.map(|name| (cluster.node_of(name), cluster.scores(name)));
+    let best = |scores: &[(usize, i64)], node| scores.contains(&(node, 10));
+    // Who was asked about first goes to the better node, and another one to that which is as good by then.
+    assert!(taken.iter().any(|(node, scores)| *node == 15 && !best(scores, 16)), "{taken:?}");
+    assert!(taken.iter().any(|(node, scores)| *node == 16 && best(scores, 16)), "{taken:?}");
+    for name in names {
+        cluster.control.kubectl(&[
+            "delete",
+            "pod",
+            name,
+            "--grace-period=0",
+            "--force",
+            "--wait=false",
+        ]);
+    }
 }
 
 /// The requests of three nodes, as fixtures for the extender's own tests.
