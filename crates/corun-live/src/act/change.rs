@@ -266,9 +266,10 @@ impl Change {
     /// Is it back where it began? So is a whole history ([`Self::since`]) whose last change took back the others.
     pub fn leads_back(&self) -> bool {
         match self {
-            Self::Affinity { before, after, .. } | Self::Prefer { before, after, .. } => {
-                before == after
-            }
+            Self::Affinity { before, after, .. }
+            | Self::Prefer { before, after, .. }
+            | Self::PreferGroup { before, after, .. } => before == after,
+            Self::SchedCache { before, after } => before == after,
             Self::SchedulingPolicy { before, after, .. } | Self::Nice { before, after, .. } => {
                 before == after
             }
