@@ -38,7 +38,7 @@ const TRIES_A_NODE: usize = 4_000;
 const MOST_PASSES: usize = 20;
 
 /// Looks once at every program, those of the costliest nodes first, and moves each that saves more than
-/// `move_cost` for each of its CPUs. Then chains of moves ([`best_chain`]), which must save as much for the CPUs of all
+/// `move_cost` for each of its CPUs. Then chains of moves, which must save as much for the CPUs of all
 /// who are on another node than before the repair; `tries` times at most others are taken out of a node for a chain. With [`Objective::WorstSlowdown`] no move makes the fleet's worst
 /// slowdown worse, whatever the move saves, and there are no chains.
 pub fn repair(

@@ -263,16 +263,16 @@ impl Change {
         !matches!(self, Self::Prefer { .. } | Self::PreferGroup { .. })
     }
 
-    /// Is it back where it began? So is a whole history ([`Self::since`]) whose last change took back the others.
+    /// Is it back where it began? So is a whole history whose last change took back the others.
     pub fn leads_back(&self) -> bool {
         match self {
             Self::Affinity { before, after, .. }
             | Self::Prefer { before, after, .. }
             | Self::PreferGroup { before, after, .. } => before == after,
-            Self::SchedCache { before, after } => before == after,
             Self::SchedulingPolicy { before, after, .. } | Self::Nice { before, after, .. } => {
                 before == after
             }
+            Self::SchedCache { before, after } => before == after,
             Self::Cpuset { before, after, .. } | Self::ResctrlSchemata { before, after, .. } => {
                 before == after
             }
