@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use corun_machine::Machine;
 use corun_metrics as metrics;
 use corun_model::LoadedProgram;
 use corun_optimal::{
@@ -85,7 +86,7 @@ impl Bounds {
     }
 }
 
-/// A CPU of its own for each program, as a policy's run had it longest.
+/// A CPU of its own for each program, as a policy's run had it longest, or near to that.
 pub(super) struct ReachedPlacement {
     /// Each program's CPU (index).
     pub(super) cpus: Vec<usize>,
@@ -94,23 +95,51 @@ pub(super) struct ReachedPlacement {
 }
 
 impl ReachedPlacement {
-    /// The placements of all runs, each once.
-    pub(super) fn of_runs<'r>(runs: impl Iterator<Item = &'r PolicyRun>) -> Vec<Self> {
-        let mut best: BTreeMap<&[usize], f64> = BTreeMap::new();
+    /// The placements of all runs, each once: those with a CPU for each program, and those with programs apart as far as
+    /// there are idle cores. Programs that moved, or began again elsewhere, may have been on one CPU longest.
+    pub(super) fn of_runs<'r>(
+        machine: &Machine,
+        runs: impl Iterator<Item = &'r PolicyRun>,
+    ) -> Vec<Self> {
+        let mut best: BTreeMap<Vec<usize>, f64> = BTreeMap::new();
         for run in runs {
-            // Threads that moved may have been on one CPU longest.
+            let Some(figures) = figures(slice::from_ref(&run.result)) else { continue };
             let distinct: BTreeSet<&usize> = run.cpus.iter().collect();
-            let figures = figures(slice::from_ref(&run.result));
-            let Some(figures) = figures.filter(|_| distinct.len() == run.cpus.len()) else {
-                continue;
-            };
-            let least = best.entry(&run.cpus).or_insert(f64::INFINITY);
-            *least = least.min(round(figures.mean_slowdown, DIGITS));
+            let own = (distinct.len() == run.cpus.len()).then(|| run.cpus.clone());
+            for cpus in own.into_iter().chain(apart(machine, &run.cpus)) {
+                let least = best.entry(cpus).or_insert(f64::INFINITY);
+                *least = least.min(round(figures.mean_slowdown, DIGITS));
+            }
         }
-        let reached =
-            |(cpus, mean_slowdown): (&[usize], f64)| Self { cpus: cpus.to_vec(), mean_slowdown };
-        best.into_iter().map(reached).collect()
+        best.into_iter().map(|(cpus, mean_slowdown)| Self { cpus, mean_slowdown }).collect()
     }
+}
+
+/// A CPU of its own for each program, given one that it may share: who is on a core with another goes to an idle core, of its
+/// LLC where there is one, and then to any CPU that nobody has. None where there are too few CPUs.
+fn apart(machine: &Machine, cpus: &[usize]) -> Option<Vec<usize>> {
+    let all = machine.cpus();
+    let mut on_core = vec![0_u32; machine.cores().len()];
+    let mut given: Vec<Option<usize>> = vec![None; cpus.len()];
+    let mut used = BTreeSet::new();
+    for (given, &cpu) in given.iter_mut().zip(cpus) {
+        if on_core[all[cpu].core] == 0 {
+            on_core[all[cpu].core] = 1;
+            used.insert(cpu);
+            *given = Some(cpu);
+        }
+    }
+    let settled = given.into_iter().zip(cpus).map(|(given, &own)| {
+        given.or_else(|| {
+            let free = (0..all.len()).filter(|cpu| !used.contains(cpu));
+            let rank = |cpu: usize| (on_core[all[cpu].core], all[cpu].llc != all[own].llc, cpu);
+            let cpu = free.min_by_key(|&cpu| rank(cpu))?;
+            on_core[all[cpu].core] += 1;
+            used.insert(cpu);
+            Some(cpu)
+        })
+    });
+    settled.collect()
 }
 
 impl ComparisonRow {
@@ -301,4 +330,39 @@ pub(super) fn frontier(
     });
     entries.reverse();
     Ok(entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use corun_machine::preset;
+
+    use super::*;
+
+    #[test]
+    fn who_shares_a_core_goes_to_an_idle_one() {
+        // Two cores share each of the four LLCs, and no core has two CPUs.
+        let machine = preset("xeon-x5365").unwrap();
+        let llc = |cpu: usize| machine.cpus()[cpu].llc;
+        let found = apart(&machine, &[0, 0, 5, 0]).unwrap();
+        assert_eq!((found[0], found[2]), (0, 5));
+        assert!(found[1] != 0 && llc(found[1]) == llc(0), "{found:?}");
+        // The LLC is full then.
+        assert!(llc(found[3]) != llc(0), "{found:?}");
+        let distinct: BTreeSet<usize> = found.iter().copied().collect();
+        assert_eq!(distinct.len(), 4);
+        assert_eq!(apart(&machine, &[3, 1, 2]), Some(vec![3, 1, 2]));
+        assert_eq!(apart(&machine, &vec![0; machine.cpus().len() + 1]), None);
+    }
+
+    #[test]
+    fn siblings_come_apart_as_long_as_cores_are_idle() {
+        let machine = preset("epyc-9554").unwrap();
+        let all = machine.cpus();
+        let sibling = (1..all.len()).find(|&cpu| all[cpu].core == all[0].core).unwrap();
+        let found = apart(&machine, &[0, sibling]).unwrap();
+        assert!(all[found[0]].core != all[found[1]].core, "{found:?}");
+        assert_eq!(all[found[1]].llc, all[0].llc);
+        let full = apart(&machine, &vec![0; all.len()]).unwrap();
+        assert_eq!(full.into_iter().collect::<BTreeSet<_>>().len(), all.len());
+    }
 }

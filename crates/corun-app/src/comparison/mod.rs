@@ -58,7 +58,7 @@ impl ComparisonSetup {
         hooks: ComparisonHooks<'_>,
     ) -> Result<ComparisonOutcome> {
         let ran = self.all_runs(hooks)?;
-        let reached = ReachedPlacement::of_runs(ran.iter().flatten());
+        let reached = ReachedPlacement::of_runs(self.model.machine(), ran.iter().flatten());
         let bounds = bounds::bounds(self, &reached, time_limit_s, hooks.stop)?;
         let results =
             |of_policy: Vec<PolicyRun>| of_policy.into_iter().map(|run| run.result).collect();
