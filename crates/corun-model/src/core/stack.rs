@@ -95,12 +95,12 @@ impl CpiStack {
         self
     }
 
-    /// As many cycles in all, none of them negative.
+    /// As many cycles in all, none of them negative: what that takes is taken from all but the base.
     pub(crate) fn without_negatives(mut self) -> Self {
         let total = self.total();
         self.cycles.iter_mut().for_each(|cycles| *cycles = cycles.max(0.0));
-        let positive = self.total();
-        if positive > 0.0 { self.times(total.max(0.0) / positive) } else { self }
+        let base = self.of(Cause::Base);
+        self.filled_up(base, total)
     }
 
     /// Nothing committed in the cycles from one to before another: until `dispatched` the front end's
