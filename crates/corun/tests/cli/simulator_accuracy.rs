@@ -112,7 +112,8 @@ fn the_simulators_mispredictions_can_stand_in_for_the_recordings() {
         let of =
             |found: &Value, cause: &str| found["alone"][at]["cpi_stack"][cause].as_f64().unwrap();
         assert!(of(&with_its, "branches") > of(&as_recorded, "branches"));
-        assert_eq!(of(&with_its, "base"), of(&as_recorded, "base"));
+        // Short stretches that dispatch faster than the width allows in the mean differ a little.
+        assert!((of(&with_its, "base") - of(&as_recorded, "base")).abs() < 1e-3);
         let cpi = |found: &Value| found["alone"][at]["predicted_cpi"].as_f64().unwrap();
         assert!(cpi(&with_its) > cpi(&as_recorded));
         let text = std::fs::read_to_string(
