@@ -28,7 +28,7 @@ const DRAWN: usize = 40;
 const MOST_DRAWN: usize = 2_000;
 /// What a move must save for each CPU where the file does not say.
 pub(crate) const DEFAULT_MOVE_COST: f64 = 0.01;
-/// Chains of moves that a plan's repair tries, at most.
+/// How often a plan's repair takes others out of a node for a chain of moves, at most.
 pub(crate) const REPAIR_TRIES: usize = 20_000;
 /// Threads that may not be slower, where nothing says otherwise.
 const NO_BOUND: f64 = f64::INFINITY;
@@ -226,8 +226,10 @@ impl FleetQuestion {
         let count = repaired.moves.len();
         for one in &repaired.moves {
             let from = &fleet.nodes[one.from].name;
-            let which = if count == 1 { "which costs" } else { "one of {count} moves that cost" };
-            let which = which.replace("{count}", &count.to_string());
+            let which = match count {
+                1 => "which costs".to_owned(),
+                _ => format!("one of {count} moves that cost"),
+            };
             reasons[one.pod] = format!("moved from {from}, {which} all {:.4} less", repaired.saved);
         }
         let whole = unplaced.is_empty() && !self.asked.is_empty();

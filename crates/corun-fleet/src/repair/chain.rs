@@ -70,11 +70,7 @@ impl Search<'_> {
         if saved <= self.most {
             return;
         }
-        let Some((from, one)) = homeless.pop() else {
-            self.most = saved;
-            self.best = Some(self.steps.clone());
-            return;
-        };
+        let Some((from, one)) = homeless.pop() else { return };
         for node in self.targets(from, &one) {
             let pays = self.homes.to_pay(one.pod, one.cpus.len(), from, node);
             if saved - pays <= self.most {

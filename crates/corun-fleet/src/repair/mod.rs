@@ -32,15 +32,16 @@ pub struct Repaired {
     pub saved: f64,
 }
 
-/// Chains are tried at most for each node of a fleet.
+/// How often others are taken out of a node for chains, for each node of the fleet at most.
 const TRIES_A_NODE: usize = 4_000;
 /// Looks at all programs for chains, at most.
 const MOST_PASSES: usize = 20;
 
 /// Looks once at every program, those of the costliest nodes first, and moves each that saves more than
-/// `move_cost` for each of its CPUs. Then chains of moves, which must save as much for the CPUs of all
-/// who are on another node than before the repair; `tries` times at most others are taken out of a node for a chain. With [`Objective::WorstSlowdown`] no move makes the fleet's worst
-/// slowdown worse, whatever the move saves, and there are no chains.
+/// `move_cost` for each of its CPUs. Then chains of moves, which must save as much for the CPUs of all who
+/// are on another node than before the repair; `tries` times at most others are taken out of a node for a
+/// chain. With [`Objective::WorstSlowdown`] no move makes the fleet's worst slowdown worse, whatever the move
+/// saves, and there are no chains.
 pub fn repair(
     fleet: &mut Fleet,
     move_cost: f64,

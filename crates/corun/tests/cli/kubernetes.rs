@@ -163,15 +163,14 @@ impl Cluster {
         let name = pod["metadata"]["name"].as_str().unwrap().to_owned();
         self.control.create(&[pod]);
         let node = self.node_of(&name);
-        self.control.kubectl(&[
-            "delete",
-            "pod",
-            &name,
-            "--grace-period=0",
-            "--force",
-            "--wait=false",
-        ]);
+        self.delete(&name);
         node
+    }
+
+    /// Takes a pod away without waiting for its end.
+    fn delete(&self, pod: &str) {
+        let at_once = ["--grace-period=0", "--force", "--wait=false"];
+        self.control.kubectl(&[&["delete", "pod", pod][..], &at_once].concat());
     }
 
     /// The extender's scores for a pod, by the number of the node.
@@ -253,16 +252,7 @@ fn pods_go_where_the_scores_say(cluster: &Cluster) {
         assert!(is_calm(node) && scores.contains(&(node, 10)), "{name} is on {node}: {scores:?}");
         assert!(scores.iter().all(|(node, score)| is_calm(*node) || *score < 5), "{scores:?}");
     }
-    for name in &names {
-        cluster.control.kubectl(&[
-            "delete",
-            "pod",
-            name,
-            "--grace-period=0",
-            "--force",
-            "--wait=false",
-        ]);
-    }
+    names.iter().for_each(|name| cluster.delete(name));
     // A stream harms nobody where streams are already; beside the needy it would.
     let stream = pod("one-more", OWN, 2, json!({"corun.dev/profile": "stream"}));
     let node = cluster.node_once(stream);
@@ -293,16 +283,7 @@ fn a_burst_does_not_go_to_one_node(cluster: &mut Cluster) {
     // Who was asked about first goes to the better node, and another one to that which is as good by then.
     assert!(taken.iter().any(|(node, scores)| *node == 15 && !best(scores, 16)), "{taken:?}");
     assert!(taken.iter().any(|(node, scores)| *node == 16 && best(scores, 16)), "{taken:?}");
-    for name in names {
-        cluster.control.kubectl(&[
-            "delete",
-            "pod",
-            name,
-            "--grace-period=0",
-            "--force",
-            "--wait=false",
-        ]);
-    }
+    names.iter().for_each(|name| cluster.delete(name));
 }
 
 /// The requests of three nodes, as fixtures for the extender's own tests.
