@@ -8,7 +8,6 @@ mod throughput;
 mod unclear;
 mod whose;
 
-use std::io::Write as _;
 use std::time::Duration;
 
 use corun_daemon::Config;
@@ -240,8 +239,7 @@ fn tell(progress: &PairProgress, arguments: &AbArgs) {
         |needed| format!("{} more to know it to {} %", text::time(needed), arguments.precision),
     );
     let (pairs, effect) = (progress.pairs, text::effect(&progress.overall));
-    // A closed stderr leaves nobody to tell.
-    let _ = writeln!(std::io::stderr(), "corun: pair {pairs}: {effect}, {needed}");
+    corun_app::tell(format_args!("pair {pairs}: {effect}, {needed}"));
 }
 
 /// The result goes to stdout also where the experiment was cut short.
