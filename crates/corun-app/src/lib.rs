@@ -5,6 +5,8 @@
 //! about who has which ways of an LLC. The command and the Python package ask here, so that both
 //! give the same figures and the same errors.
 
+#![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
+
 mod arrangement;
 mod batch;
 mod cancel;
@@ -22,6 +24,7 @@ mod recording;
 mod run;
 mod scenario;
 mod similar_names;
+mod tell;
 mod trace;
 mod what_if;
 
@@ -63,6 +66,7 @@ pub use recording::{
 pub use run::{AppEntry, PlacementEntry, RunDocument, StepEntry, ThreadEntry, run_document};
 pub use scenario::{Scenario, solo_table};
 pub use similar_names::similar_names;
+pub use tell::tell;
 pub use trace::trace_document;
 pub use what_if::{
     CauseEntry, Culprit, DomainTraffic, ExplainedPlacement, Layout, MoveEntry, ProgramDetails,

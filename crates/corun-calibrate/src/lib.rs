@@ -6,6 +6,8 @@
 //! (`analysis`). What comes out is a [`Machine`](corun_machine::Machine) with value, spread and source
 //! of each figure, and the curves behind them.
 
+#![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
+
 mod analysis;
 mod bench;
 mod calibrate;

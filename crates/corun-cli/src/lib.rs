@@ -1,6 +1,8 @@
 //! What all of corun's commands share: options, the checks of what was typed, how far it is, and
 //! how it ends.
 
+#![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
+
 mod ending;
 mod model;
 mod progress;

@@ -4,6 +4,8 @@
 //! log and metrics, shows it to viewers at a socket, and undoes everything where it stalls or ends. docs/operating.md tells how
 //! it is used.
 
+#![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
+
 mod config;
 mod listener;
 mod log;

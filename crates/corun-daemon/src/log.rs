@@ -22,7 +22,11 @@ const NAMED: usize = 5;
 
 /// Sets how lines are written.
 pub(crate) fn log_as(format: LogFormat) {
-    let lines = tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false);
+    // A log that nobody reads any more ends nothing: with internal errors the subscriber would panic.
+    let lines = tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .log_internal_errors(false);
     // One is set already where the daemon runs inside a test.
     let _ = match format {
         LogFormat::Text => lines.with_ansi(std::io::stderr().is_terminal()).try_init(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use corun_app::{Error, Result};
+use corun_app::{Error, Result, tell};
 use corun_hosting::{Acting, HostBuilder, HostSettings, Look, NO_POLICY, undone};
 use corun_live::{Host, Tick};
 use corun_report::counted;
@@ -33,7 +33,9 @@ pub fn check(path: &Path) -> Result<String> {
     let config = Config::load(path)?;
     let host = host(&config, true)?;
     if let Some((at, error)) = config.metrics.and_then(|at| Some((at, listener::obstacle(at)?))) {
-        eprintln!("warning: metrics: {at}: {error}; the daemon would wait until it is free");
+        tell(format_args!(
+            "warning: metrics: {at}: {error}; the daemon would wait until it is free"
+        ));
     }
     let mode = if config.apply { "carries plans out" } else { "only logs what it would do" };
     let programs = counted(config.programs.len(), "program");

@@ -5,6 +5,8 @@
 //! ([`Fleet::best_place`]). [`repair`] moves programs later, at a cost a move. docs/fleet.md has the method,
 //! the proof of the lower bound and figures.
 
+#![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
+
 mod agent;
 mod arrivals;
 mod bound;

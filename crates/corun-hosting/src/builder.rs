@@ -19,7 +19,7 @@ use corun_policy::{CounterKind, LibraryPredictor, Nanoseconds, Policy, Predictor
 use corun_profile::{Library, TABLE_INSTRUCTIONS};
 use corun_scx::{LoadError, Scheduler};
 
-use corun_app::{Error, Result};
+use corun_app::{Error, Result, tell};
 
 use crate::undone;
 use crate::{Counters, HostSettings, Placer, PlacerSettings};
@@ -256,8 +256,8 @@ impl HostBuilder {
             Err(why) if is_required => return Err(refused(why)),
             Err(why) => {
                 if placer == Placer::SchedExt {
-                    eprintln!("corun: no scheduler in the kernel: {why}");
-                    eprintln!("corun: threads are placed by their affinities instead");
+                    tell(format_args!("no scheduler in the kernel: {why}"));
+                    tell("threads are placed by their affinities instead");
                 }
                 by_affinity()
             }
@@ -268,7 +268,7 @@ impl HostBuilder {
 /// Programs that corun starts may use no more than corun may. Said once: a daemon is made ready again and again.
 fn note_reach(reach: &Reach) {
     static SAID: Once = Once::new();
-    SAID.call_once(|| eprintln!("corun: this process may use {reach}"));
+    SAID.call_once(|| tell(format_args!("this process may use {reach}")));
 }
 
 /// Undoes what dead coruns left in force, says so, and refuses to go on where something of it may still be in force.
@@ -282,7 +282,7 @@ pub fn undo_what_was_left(folder: &Path, roots: &Roots) -> Result {
     let undone: Vec<&Restored> =
         journals.iter().filter(is_dead).flat_map(|one| &one.changes).collect();
     if !undone.is_empty() {
-        eprintln!("corun: an earlier corun did not end well: {}", undone::in_a_line(&undone));
+        tell(format_args!("an earlier corun did not end well: {}", undone::in_a_line(&undone)));
     }
     refuse_unresolved(&journals)
 }

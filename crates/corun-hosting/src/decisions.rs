@@ -1,5 +1,6 @@
 //! What policies decided, in words, for tables and documents.
 
+use corun_app::tell;
 use corun_live::{Decision, Host, Tick, Verdict};
 use corun_policy::Action;
 use corun_report::round;
@@ -112,7 +113,7 @@ impl DecisionPrinter {
     /// A tick's news.
     pub fn tick(&mut self, host: &Host, tick: &Tick) {
         for moved in &tick.left_alone {
-            eprintln!("corun: left alone from now on: {moved}");
+            tell(format_args!("left alone from now on: {moved}"));
         }
         let lines = tick.decisions.iter().filter_map(|one| {
             let line = decision_in_words(host, one)?;
@@ -122,7 +123,7 @@ impl DecisionPrinter {
         let unread = tick.unread.iter().map(|line| (line.clone(), true));
         let key = |(line, is_stuck): &(String, bool)| is_stuck.then(|| line.clone());
         for (line, _) in news(lines.chain(unread), key, &mut self.stuck) {
-            eprintln!("corun: {:.1} s: {line}", tick.now.as_secs_f64());
+            tell(format_args!("{:.1} s: {line}", tick.now.as_secs_f64()));
         }
     }
 }

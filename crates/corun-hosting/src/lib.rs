@@ -5,6 +5,8 @@
 //! [`Watch`] is a host that only looks, and [`Acting`] does with it what a person asks for. What is decided and what is undone is
 //! put in words here, the same for all commands.
 
+#![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
+
 mod acting;
 mod builder;
 mod decisions;

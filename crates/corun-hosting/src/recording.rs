@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
-use corun_app::{Error, Result};
+use corun_app::{Error, Result, tell};
 use corun_live::LiveRecording;
 
 /// A recording, read and checked whole; a note on stderr where it breaks off.
@@ -17,7 +17,7 @@ pub fn load_recording(path: &Path) -> Result<LiveRecording> {
     let file = File::open(path).map_err(|error| wrong(&error))?;
     let recording = LiveRecording::read(BufReader::new(file)).map_err(|error| wrong(&error))?;
     if recording.is_broken_off() {
-        eprintln!("corun: note: {shown} ends within a line, which is left out");
+        tell(format_args!("note: {shown} ends within a line, which is left out"));
     }
     Ok(recording)
 }

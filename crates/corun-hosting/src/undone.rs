@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use anyhow::anyhow;
-use corun_app::Error;
+use corun_app::{Error, tell};
 use corun_live::{Change, Restored, Reverted};
 use serde::Serialize;
 
@@ -57,9 +57,9 @@ pub fn print(undone: &[Restored]) {
     if undone.is_empty() {
         return;
     }
-    eprintln!("corun: {}", in_a_line(&undone.iter().collect::<Vec<_>>()));
+    tell(in_a_line(&undone.iter().collect::<Vec<_>>()));
     let lines = given_back(undone).into_iter().chain(not_given_back(undone));
-    lines.for_each(|line| eprintln!("corun: {line}"));
+    lines.for_each(tell);
 }
 
 /// An error where a change could not be undone: it stays in the journal.

@@ -2,6 +2,8 @@
 //!
 //! Everything here turns finished figures into text. The same figures give the same bytes.
 
+#![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
+
 mod document;
 mod file;
 mod page;

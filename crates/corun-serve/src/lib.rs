@@ -5,6 +5,8 @@
 //! ask corun-app, as the command and the Python package do. Nothing here changes the machine: what viewers ask to be done
 //! goes as an [`Order`] to whoever may act, where somebody may.
 
+#![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
+
 mod access;
 mod api;
 mod assets;

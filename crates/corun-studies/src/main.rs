@@ -1,5 +1,7 @@
 //! Runs the papers' experiments again and shows the figures beside the papers'.
 
+#![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
+
 mod harness;
 mod simulate;
 #[cfg(test)]

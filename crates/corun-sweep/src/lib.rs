@@ -9,6 +9,8 @@
 //! A [`SharedSearch`] is one question that is too large for one process: the best placement, searched
 //! in parts by [`SearchWorker`]s.
 
+#![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
+
 mod description;
 mod fingerprint;
 mod generate;

@@ -3,6 +3,8 @@
 //! [`Top`] shows this machine in a terminal, [`Replay`] a recording with a slider in time. One look is a [`Frame`], which
 //! can also be written as tables, CSV or JSON. [`Observer`] and [`Looks`] make the JSON of each look for viewers elsewhere.
 
+#![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
+
 mod columns;
 mod document;
 mod draw;

@@ -10,6 +10,8 @@
 //! makes a program take up to twice as long, and no other sign of it can be seen. A [`Validation`] has all figures beside the
 //! predicted ones.
 
+#![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
+
 mod agreement;
 mod earlier;
 mod estimate;

@@ -1,5 +1,7 @@
 //! Decides who runs beside whom on a multicore Linux machine.
 
+#![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
+
 mod cli;
 mod commands;
 mod failure;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use corun_app::{Cancel, Result};
+use corun_app::{Cancel, Result, tell};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
@@ -82,7 +82,7 @@ pub fn serve_extender(extender: Extender, at: SocketAddr, cancel: &Cancel) -> Re
     runtime.block_on(async move {
         let listener =
             TcpListener::bind(at).await.with_context(|| format!("cannot listen at {at}"))?;
-        eprintln!("corun: /filter and /prioritize at http://{}", listener.local_addr()?);
+        tell(format_args!("/filter and /prioritize at http://{}", listener.local_addr()?));
         let connections = Arc::new(Semaphore::new(MOST_CONNECTIONS));
         while !cancel.is_set() {
             let Ok(free) = timeout(PAUSE, connections.clone().acquire_owned()).await else {
@@ -163,10 +163,10 @@ impl Server {
         let Ok(mut said) = self.said.lock() else { return };
         let new: Vec<&String> = lines.iter().filter(|line| said.is_new(line)).collect();
         for line in new.iter().take(MOST_LINES) {
-            eprintln!("corun: {}", corun_linux::escape_controls_in_lines(line));
+            tell(line);
         }
         if new.len() > MOST_LINES {
-            eprintln!("corun: and {} assumptions more", new.len() - MOST_LINES);
+            tell(format_args!("and {} assumptions more", new.len() - MOST_LINES));
         }
     }
 }

@@ -16,7 +16,7 @@ use corun_live::{ProcessSelector, Target};
 use corun_profile::{App, Mix};
 use rustix::process::{Pid, Signal, WaitOptions};
 
-use corun_app::{Error, Result};
+use corun_app::{Error, Result, tell};
 
 pub use self::started::Started;
 
@@ -201,7 +201,7 @@ impl Program {
         if self.nice != 0
             && let Err(error) = rustix::process::setpriority_process(Some(pid), self.nice)
         {
-            eprintln!("corun: {}: nice {}: {error}; it runs at nice 0", self.name, self.nice);
+            tell(format_args!("{}: nice {}: {error}; it runs at nice 0", self.name, self.nice));
         }
         // A program that has ended by now is reaped later and needs nobody to follow it.
         let Ok(seen) = facts(roots, number, number) else { return Ok(None) };
@@ -289,7 +289,7 @@ fn end_all(
         if !in_a_hurry && hurried() {
             in_a_hurry = true;
             for program in programs.iter().filter(|program| program.is_running()) {
-                eprintln!("corun: {}: killed, as a second signal came", program.name);
+                tell(format_args!("{}: killed, as a second signal came", program.name));
             }
         }
         for program in programs.iter_mut() {

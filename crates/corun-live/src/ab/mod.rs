@@ -23,6 +23,7 @@ pub use experiment::{
 };
 pub use metric::{Metric, MetricKind, MetricSource};
 pub use sched_cache::SchedCache;
+pub use sequence::least_pairs;
 
 #[cfg(test)]
 mod simulated_tests;

@@ -111,6 +111,12 @@ pub(super) fn needed(
     Some(high)
 }
 
+/// The pairs of blocks before which nothing is sure at this chance of error, to either side together, however large the
+/// effect: each pair can double the capital at most.
+pub fn least_pairs(error: f64) -> usize {
+    (2.0 / error).log2().ceil().max(1.0) as usize
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -125,6 +131,16 @@ mod tests {
         let low = lower(&[0.1; 7], 0.025, 1.0).unwrap();
         assert!((0.0..0.1).contains(&low), "{low}");
         assert_eq!(upper(&[-0.1; 7], 0.025, 1.0), Some(-low));
+    }
+
+    #[test]
+    fn no_effect_is_sure_before_the_least_pairs() {
+        for (error, least) in [(0.2, 4), (0.1, 5), (0.05, 6), (0.01, 8), (0.001, 11)] {
+            assert_eq!(least_pairs(error), least);
+            let differences = vec![LARGEST_LOG; least];
+            assert_eq!(lower(&differences[1..], error / 2.0, 1.0), None);
+            assert!(lower(&differences, error / 2.0, 1.0).is_some_and(|low| low > 0.0), "{error}");
+        }
     }
 
     #[test]

@@ -21,6 +21,8 @@ const SLIDING = 256;
 
 /** Threads waiting for a CPU from which on they stand out. */
 const WAITS = 0.1;
+/** CPUs, below which hardly one is idle. */
+const IDLE = 0.5;
 
 type Series = Map<string, { busy: (number | null)[]; mpki: (number | null)[]; bytes: (number | null)[] }>;
 
@@ -223,9 +225,16 @@ function Waits({ look, drawing }: { look: Look; drawing: Drawing }) {
     <p class="lead waits-most">
       <strong>{shown(worst.program)}</strong> waits for a CPU in <strong>{share(worst.threads_waiting! / wanted)}</strong> of the time in which it could run: it is on {several([...own].sort((one, other) => one - other))}
       {beside.size > 0 && <>, beside {[...beside].slice(0, 3).join(", ")}{beside.size > 3 && ` and ${beside.size - 3} more`}</>}.
-      {without.length > 0 && <> None of these threads is on {several(without)}.</>}
+      {without.length > 0 && <> None of these threads is on {several(without)}{leavesHardlyAny(look) && ", but what is not in this table leaves hardly a CPU idle"}.</>}
     </p>
   );
+}
+
+/** Would a thread that moves to another CPU wait there too, for what is not in the table? */
+function leavesHardlyAny({ others, programs }: Look) {
+  if (!others) return false;
+  const own = programs.reduce((sum, one) => sum + (one.cpus_busy ?? 0), 0);
+  return others.cpus - others.cpus_busy - others.cpus_stolen - own < IDLE && others.cpus_busy + others.cpus_stolen > IDLE;
 }
 
 /** Who takes CPUs and is not in the table: where threads wait and the table's programs are hardly busy, that is why. */

@@ -123,6 +123,7 @@ export function CpiStack({ details }: { details: Details }) {
           </li>
         ))}
       </ul>
+      <p class="note">Each cycle counts for one cause. The answer's share of waiting for memory is of all that a slower memory would stretch, and can differ from the sum here.</p>
     </figure>
   );
 }

@@ -14,7 +14,7 @@ use corun_policy::{BuildOptions, CounterKind, build, registry};
 use super::watching::{Asked, watch};
 use crate::cli::RecordArgs;
 use crate::failure::{Failure, Outcome};
-use corun_app::Cancel;
+use corun_app::{Cancel, tell};
 use corun_report::{check_target, counted, size};
 
 /// How often ended programs are looked for.
@@ -112,12 +112,12 @@ impl Session {
 
     fn say(&self, arguments: &RecordArgs) {
         let (looks, threads) = (self.recorder.samples(), self.most_threads);
-        eprintln!(
-            "corun: {} at {} in {} ({})",
+        tell(format_args!(
+            "{} at {} in {} ({})",
             counted(looks as usize, "look"),
             if threads == 1 { "1 thread".to_owned() } else { format!("up to {threads} threads") },
             arguments.output.display(),
             size(self.recorder.bytes() as f64)
-        );
+        ));
     }
 }

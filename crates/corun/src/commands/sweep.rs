@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::dask::handed_over;
 use crate::cli::{SweepArgs, TableFormat};
 use crate::failure::{Failure, Outcome};
-use corun_app::Cancel;
+use corun_app::{Cancel, tell};
 use corun_report::{Columns, json, or_dash, or_empty, print};
 
 /// The JSON document of a sweep. docs/json.md is its reference.
@@ -34,7 +34,7 @@ pub(super) fn run(arguments: &SweepArgs) -> Outcome<String> {
     let plan = SweepPlan::new(&description, folder)?;
     let left_out: Vec<String> = plan.unfit().iter().map(|unfit| unfit.why.clone()).collect();
     for why in &left_out {
-        eprintln!("corun: left out: {why}");
+        tell(format_args!("left out: {why}"));
     }
     let rows = match &arguments.dask {
         Some(address) => on_dask(arguments, address)?,
@@ -80,7 +80,7 @@ fn here(arguments: &SweepArgs, plan: SweepPlan) -> Outcome<Vec<SweepRow>> {
     bar.finish_and_clear();
     if let Err(corun_app::Error::Interrupted) = done {
         let left = store.pending(runner.plan(), runner.tasks()).len();
-        eprintln!("corun: {left} of {} tasks are left: the same command goes on", pending.len());
+        tell(format_args!("{left} of {} tasks are left: the same command goes on", pending.len()));
     }
     done?;
     store.finish(runner.plan(), runner.tasks()).map_err(corun_app::Error::from)

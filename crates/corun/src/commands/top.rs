@@ -3,6 +3,7 @@
 
 use std::io::IsTerminal as _;
 
+use corun_app::tell;
 use corun_top::{COUNTERS, Frame, Replay, ReplaySettings, Top};
 
 use super::watching::{Asked, watch};
@@ -48,7 +49,7 @@ pub(super) fn run(arguments: &TopArgs) -> Outcome<String> {
         let frame = top.once(interval_s)?;
         let most = (!arguments.targets.is_given()).then_some(BUSIEST);
         if frame.is_empty() {
-            eprintln!("corun: note: no process is what was asked for now");
+            tell("note: no process is what was asked for now");
         }
         return written(&frame, interval_s, arguments.format, most);
     }

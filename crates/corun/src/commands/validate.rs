@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use corun_app::{Cancel, Scenario, find_machine, open_library};
+use corun_app::{Cancel, Scenario, find_machine, open_library, tell};
 use corun_linux::{NoiseMeter, Roots};
 use corun_machine::{CpuId, CpuSet, Machine, discover};
 use corun_profile::{Library, Profile, ProfileData};
@@ -46,17 +46,17 @@ pub(super) fn run(arguments: &ValidateArgs) -> Outcome<String> {
 /// The measurement is worth more than a file that cannot be written.
 fn said(kept: anyhow::Result<Kept>) {
     match kept {
-        Ok(Kept::In(file)) => eprintln!(
-            "corun: {}: how far predictions are off is noted there; predict, place, partition and compare show it",
+        Ok(Kept::In(file)) => tell(format_args!(
+            "{}: how far predictions are off is noted there; predict, place, partition and compare show it",
             file.display()
-        ),
-        Ok(Kept::Handwritten(file)) => eprintln!(
-            "corun: {}: how far predictions are off is not noted there, since the file has no [measurement]; \
+        )),
+        Ok(Kept::Handwritten(file)) => tell(format_args!(
+            "{}: how far predictions are off is not noted there, since the file has no [measurement]; \
              corun calibrate writes one that has",
             file.display()
-        ),
+        )),
         Ok(Kept::Nowhere) => {}
-        Err(error) => eprintln!("corun: {error:#}"),
+        Err(error) => tell(format_args!("{error:#}")),
     }
 }
 

@@ -74,7 +74,8 @@ fn a_wrong_start_changes_nothing() {
         .refused(&["two metrics", "`a`"]);
     ab(&fixture, &["--metric", METRIC, "--precision", "0"])
         .refused(&["--precision", "0.01 to 100"]);
-    ab(&fixture, &["--metric", METRIC, "--longest", "0.1"]).refused(&["--longest", "seven pairs"]);
+    ab(&fixture, &["--metric", METRIC, "--longest", "0.1"])
+        .refused(&["--longest", "at least 6 pairs"]);
     let long = [&["ab"], &SWITCH[..], &["--metric", METRIC, "--block", "1", "--sample", "1"]];
     fixture.run(&long.concat()).refused(&["--sample", "half of --block"]);
     // Who asks for short blocks alone gets readings that fit.

@@ -29,5 +29,6 @@ mod stat;
 mod sweep;
 mod top;
 mod topology;
+mod unread;
 mod usage;
 mod validate;

@@ -104,6 +104,42 @@ fn who_waits_for_a_cpu_is_said_in_words() {
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }
 
+/// A CPU without the table's threads is no place to go to where others keep it busy.
+#[test]
+fn a_cpu_that_others_keep_busy_is_not_offered_as_free() {
+    let Some(browser) = Browser::or_skip() else { return };
+    let Some([cpu, _]) = two_cpus() else { return };
+    let busy = ["sort-rows", "xz-log"].map(Busy::new);
+    let server = watching(&busy.each_ref(), &[]);
+    let mut look = server.live().next();
+    for one in look["threads"].as_array_mut().unwrap() {
+        one["cpu"] = json!(cpu.parse::<u32>().unwrap());
+    }
+    for one in look["programs"].as_array_mut().unwrap() {
+        one["cpus_busy"] = json!(0.5);
+        one["threads_waiting"] = json!(0.5);
+    }
+    // The page gets looks from here alone.
+    let script =
+        "window.EventSource = class { constructor() { window.source = this; } close() {} }";
+    browser.open(&server.link(), "document.querySelector('nav')");
+    browser.call("Page.addScriptToEvaluateOnNewDocument", json!({ "source": script }));
+    browser.open(&server.page("?looks#view=live"), "window.source?.onmessage");
+    let mut says = |others_busy: f64| {
+        look["others"] = json!({ "cpus_busy": others_busy, "cpus_stolen": 0.0, "cpus": 4 });
+        let data = Value::String(look.to_string());
+        browser.evaluate(&format!("window.source.onmessage({{ data: {data} }}); 0"));
+        let others = format!("keeps {others_busy:.2} of 4 CPUs busy");
+        let shown = "document.querySelector('.others')?.innerText.replaceAll('\\u00a0', ' ')";
+        browser.wait(&format!("{shown}.includes({})", json!(others)));
+        browser.text(".waits-most").replace('\u{a0}', " ")
+    };
+    let (quiet, busy) = (says(0.0), says(2.9));
+    assert!(quiet.contains("None of these threads is on CPU") && quiet.ends_with('.'), "{quiet}");
+    let but = ", but what is not in this table leaves hardly a CPU idle.";
+    assert_eq!(busy, [quiet.trim_end_matches('.'), but].concat());
+}
+
 #[test]
 fn what_runs_is_seen_with_what_a_policy_would_do() {
     let Some(browser) = Browser::or_skip() else { return };

@@ -97,6 +97,34 @@ fn first_paint_and_frames_of_a_large_machine() {
     );
 }
 
+/// What the page asks for each CPU that a program is dragged over.
+#[test]
+#[ignore = "measures, and judges nothing: for figures of docs/serve.md"]
+fn answers_while_a_program_is_dragged() {
+    let server = Server::start(&[]);
+    for (machine, programs) in [("xeon-x5365", 6), ("epyc-9554", 64)] {
+        let apps = ["sort", "numpy", "xsltproc", "xz", "glpsol", "sqlite3"].iter().cycle();
+        let apps: Vec<&str> = apps.take(programs).copied().collect();
+        let question = json!({ "machine": { "name": machine }, "apps": apps });
+        let mut cpus: Vec<usize> = (0..programs).collect();
+        let mut asked = || {
+            cpus.rotate_left(1);
+            let start = Instant::now();
+            server.asked("predict", &json!({ "question": question, "cpu": cpus }));
+            start.elapsed().as_secs_f64() * 1e3
+        };
+        let first = asked();
+        let mut times: Vec<f64> = (0..LOOKS).map(|_| asked()).collect();
+        times.sort_by(f64::total_cmp);
+        println!(
+            "an answer about {programs} programs on {machine}: first {first:.0} ms, then median {:.1} ms, slowest of \
+             {LOOKS} {:.1} ms",
+            times[LOOKS / 2],
+            times[LOOKS - 1]
+        );
+    }
+}
+
 /// All numbers of CPUs of a drawing.
 fn numbers(cpus: &Value) -> Vec<u64> {
     let all = cpus.as_array().unwrap().iter();

@@ -8,7 +8,6 @@ mod throughput;
 mod unclear;
 mod whose;
 
-use std::io::Write as _;
 use std::time::Duration;
 
 use corun_daemon::Config;
@@ -17,7 +16,7 @@ use corun_linux::{Noise, NoiseMeter, Roots};
 use corun_live::ab::{
     Better, Commands, Conclusion, Design, DesignSettings, Ended, ExperimentSettings, Metric,
     MetricKind, MetricSource, PairProgress, SchedCache, StoppingLimits, Switch,
-    SwitchbackExperiment, conduct,
+    SwitchbackExperiment, conduct, least_pairs,
 };
 use corun_live::default_folder;
 
@@ -202,9 +201,10 @@ fn limits(arguments: &AbArgs) -> Outcome<StoppingLimits> {
     let pair = 2.0 * (arguments.block + arguments.washout);
     if arguments.longest < pair {
         let message = format!(
-            "--longest {}: two blocks take {pair} s on average, and it takes at least seven pairs of \
+            "--longest {}: two blocks take {pair} s on average, and it takes at least {} pairs of \
              them until anything is sure",
-            arguments.longest
+            arguments.longest,
+            least_pairs(1.0 - arguments.confidence / 100.0)
         );
         return Err(Failure::input(message).hint("shorter blocks (--block, --washout)"));
     }
@@ -240,8 +240,7 @@ fn tell(progress: &PairProgress, arguments: &AbArgs) {
         |needed| format!("{} more to know it to {} %", text::time(needed), arguments.precision),
     );
     let (pairs, effect) = (progress.pairs, text::effect(&progress.overall));
-    // A closed stderr leaves nobody to tell.
-    let _ = writeln!(std::io::stderr(), "corun: pair {pairs}: {effect}, {needed}");
+    corun_app::tell(format_args!("pair {pairs}: {effect}, {needed}"));
 }
 
 /// The result goes to stdout also where the experiment was cut short.

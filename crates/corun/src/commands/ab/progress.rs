@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::Write as _;
 
+use corun_app::tell;
 use corun_linux::Noise;
 use corun_live::ab::{Conclusion, PairProgress};
 use serde::Serialize;
@@ -44,7 +45,7 @@ impl Progress {
         if let Some(file) = &mut self.0
             && let Err(error) = file.write_all(&line(value))
         {
-            eprintln!("corun: --progress: {error}; nothing more is written there");
+            tell(format_args!("--progress: {error}; nothing more is written there"));
             self.0 = None;
         }
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use corun_linux::Noise;
-use corun_live::ab::{Conclusion, Done, Effect, Ended, HarmKind};
+use corun_live::ab::{Conclusion, Done, Effect, Ended, HarmKind, least_pairs};
 
 use super::unclear::{Unclear, is_unclear};
 use crate::cli::AbArgs;
@@ -47,6 +47,7 @@ pub(super) fn text(conclusion: &Conclusion, load: Option<Noise>, arguments: &AbA
         let unclear = Unclear {
             collapsed,
             pairs: experiment.pairs(),
+            least_pairs: least_pairs(1.0 - arguments.confidence / 100.0),
             elapsed: conclusion.elapsed,
             needed: conclusion.needed,
             precision_percent: arguments.precision,

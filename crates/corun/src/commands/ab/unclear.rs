@@ -8,8 +8,6 @@ use corun_live::ab::Effect;
 
 use super::text::time;
 
-/// Nothing is sure before so many pairs of blocks.
-const LEAST_PAIRS: usize = 7;
 /// The share of the CPUs' time from which on what runs beside hides effects.
 const BUSY: f64 = 0.5;
 /// How much longer blocks are that even out load which comes and goes.
@@ -28,6 +26,8 @@ pub(super) struct Unclear {
     pub(super) collapsed: bool,
     /// Pairs of blocks that are over.
     pub(super) pairs: usize,
+    /// Pairs before which nothing is sure.
+    pub(super) least_pairs: usize,
     /// How long it took.
     pub(super) elapsed: Duration,
     /// How much longer it would take for the wanted precision, as far as can be told.
@@ -69,7 +69,7 @@ impl Unclear {
     }
 
     fn longer_run(&self) -> String {
-        let Self { pairs, precision_percent, .. } = self;
+        let Self { pairs, least_pairs, precision_percent, .. } = self;
         match self.needed {
             Some(needed) => {
                 let longest = round_up((self.elapsed + needed).as_secs_f64());
@@ -78,8 +78,8 @@ impl Unclear {
                     time(needed)
                 )
             }
-            None if *pairs < LEAST_PAIRS => {
-                format!("nothing is sure before {LEAST_PAIRS} pairs of blocks; there were {pairs}")
+            None if pairs < least_pairs => {
+                format!("nothing is sure before {least_pairs} pairs of blocks; there were {pairs}")
             }
             None => "how much longer cannot be told yet".to_owned(),
         }
@@ -116,6 +116,7 @@ mod tests {
         let of = |others_share, stolen_share| Unclear {
             collapsed: false,
             pairs: 10,
+            least_pairs: 6,
             elapsed: Duration::from_secs(80),
             needed: Some(Duration::from_secs(2100)),
             precision_percent: 2.0,
@@ -133,7 +134,7 @@ mod tests {
         assert!(collapsed(0.9).contains("  going on        --collapse 100: others' load"));
         let early = Unclear { pairs: 3, needed: None, ..of(0.97, 0.0) }.advice();
         assert!(
-            early.contains("nothing is sure before 7 pairs of blocks; there were 3\n"),
+            early.contains("nothing is sure before 6 pairs of blocks; there were 3\n"),
             "{early}"
         );
         assert!(early.contains("the CPUs were 97 % busy, with what is measured\n"), "{early}");

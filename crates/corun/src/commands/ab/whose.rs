@@ -13,7 +13,7 @@ use corun_hosting::{
 use corun_live::{Host, Target};
 
 use crate::failure::{Failure, Outcome};
-use corun_app::Cancel;
+use corun_app::{Cancel, tell};
 
 /// The programs of an experiment and their policy.
 pub(super) enum Whose {
@@ -178,7 +178,7 @@ impl Ours {
                 let why = if last.ended_by_us { " as its mix says" } else { "" };
                 news.over = Some(format!("{} ended{why} ({how})", program.name));
             } else if *ended == 0 {
-                eprintln!("corun: {} ended ({how}) and is started again each time", program.name);
+                tell(format_args!("{} ended ({how}) and is started again each time", program.name));
             }
             *ended = program.runs.len();
         }
@@ -190,7 +190,7 @@ impl Ours {
         let ended = self.started.end();
         for (program, &times) in self.started.programs().iter().zip(&self.ended) {
             if times > 1 {
-                eprintln!("corun: {} ended {times} times", program.name);
+                tell(format_args!("{} ended {times} times", program.name));
             }
         }
         ended

@@ -7,12 +7,12 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow};
-use corun_app::Cancel;
+use corun_app::{Cancel, tell};
 use corun_fleet::{
     AgentReport, PodGroups, PodLoads, PodMonitor, PodUsage, Publisher, RunningPod, UpdateRates,
     daemon_configuration, now_s, running_pods,
 };
-use corun_linux::{Roots, escape_controls_in_lines};
+use corun_linux::Roots;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::NamedTempFile;
 
@@ -104,7 +104,7 @@ impl<'a> Agent<'a> {
         }
         let words: BTreeSet<String> = words.into_iter().collect();
         for one in words.difference(&self.said) {
-            eprintln!("corun: {}", escape_controls_in_lines(one));
+            tell(one);
         }
         self.said = words;
         outcome

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Read as _;
 
+use corun_app::tell;
 use corun_fleet::{AgentReport, PodLoads, PodUsage, now_s, running_pods};
 
 use super::roots_of;
@@ -28,7 +29,7 @@ pub(super) fn run(arguments: &DescribeNodeArgs) -> Outcome<String> {
     let mut assumed = Vec::new();
     let pods = running_pods(&list, &mut assumed)?;
     for one in &assumed {
-        eprintln!("corun: assumed: {one}");
+        tell(format_args!("assumed: {one}"));
     }
     let loads = match arguments.measure {
         Some(seconds) => PodLoads::measure(&roots_of(&arguments.root), seconds),

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow};
-use corun_app::{Cancel, find_machine, open_library};
+use corun_app::{Cancel, find_machine, open_library, tell};
 use corun_fleet::{SINFO_FORMAT, SQUEUE_FORMAT, Seats, SlurmNodes, now_s};
 use corun_profile::write_atomically;
 
@@ -42,7 +42,7 @@ pub(super) fn run(arguments: &RankNodesArgs) -> Outcome<String> {
         // Slurm may go away for a while: the table grows old then, and is not believed.
         let written = one_table(arguments, &ranks, &mut said).and_then(|table| write(path, &table));
         if let Err(failure) = written {
-            eprintln!("corun: {}", failure.report().trim());
+            tell(failure.report().trim());
         }
         while !cancel.is_set() && Instant::now() < next {
             std::thread::sleep(PAUSE);
@@ -74,7 +74,7 @@ fn one_table(
     let table = ranks.table(&nodes, &jobs, now_s());
     let assumed: BTreeSet<String> = table.assumed.into_iter().collect();
     for one in assumed.difference(said) {
-        eprintln!("corun: assumed: {}", corun_linux::escape_controls_in_lines(one));
+        tell(format_args!("assumed: {one}"));
     }
     *said = assumed;
     Ok(table.text)

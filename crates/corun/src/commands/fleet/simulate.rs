@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use corun_app::Cancel;
+use corun_app::{Cancel, tell};
 use corun_fleet::{
     BOUND_MOMENTS, NodeGroup, SchedulerFigures, SchedulerName, Simulation, SimulationDocument,
     SimulationSettings,
@@ -40,7 +40,7 @@ pub(super) fn run(arguments: &FleetSimulateArgs) -> Outcome<String> {
     let simulation = Simulation::new(settings, arguments.library.profiles.as_deref(), options)?;
     let document = simulation.run(&Cancel::on_signal()?)?;
     for one in &document.schedulers {
-        eprintln!("corun: {}: {:.0} decisions a second", one.scheduler, one.decisions_per_s);
+        tell(format_args!("{}: {:.0} decisions a second", one.scheduler, one.decisions_per_s));
     }
     match arguments.format {
         TableFormat::Table => Ok(table(&document)),

@@ -15,7 +15,7 @@ use self::summary::{Summary, Told};
 use super::starting::programs;
 use crate::cli::RunArgs;
 use crate::failure::{Failure, Outcome};
-use corun_app::Cancel;
+use corun_app::{Cancel, tell};
 use corun_report::{check_target, json, write_file};
 
 pub(crate) fn run(arguments: &RunArgs) -> Outcome<String> {
@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &RunArgs) -> Outcome<String> {
     };
     let worked = session.work(&cancel);
     for line in session.host.told() {
-        eprintln!("corun: {line}");
+        tell(line);
     }
     // While the programs still run, so that what is undone can be seen to be.
     let restored = session.host.undo();
@@ -60,11 +60,11 @@ pub(crate) fn run(arguments: &RunArgs) -> Outcome<String> {
         &restored,
         started.elapsed(),
     );
-    eprint!("{}", summary.text());
+    summary.lines().iter().for_each(tell);
     let words: Vec<String> =
         std::env::args_os().map(|word| word.to_string_lossy().into()).collect();
     for line in next::lines(&words, &told, host.is_dry_run(), &host_settings.policy) {
-        eprintln!("corun: {line}");
+        tell(line);
     }
     if let Some(path) = &arguments.output {
         write_file(path, json(&summary)?.as_bytes())?;

@@ -1,6 +1,5 @@
 //! What became of a run: for people and as JSON.
 
-use std::fmt::Write as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::time::Duration;
 
@@ -143,24 +142,21 @@ impl<'a> Summary<'a> {
     }
 
     /// A line a program.
-    pub(super) fn text(&self) -> String {
-        let mut text = String::new();
-        for program in &self.programs {
-            let _ = writeln!(text, "corun: {}: {}", program.name, runs_in_words(&program.runs));
-        }
+    pub(super) fn lines(&self) -> Vec<String> {
+        let ended = |one: &ProgramLine| format!("{}: {}", one.name, runs_in_words(&one.runs));
+        let mut lines: Vec<String> = self.programs.iter().map(ended).collect();
         let done = if self.dry_run {
             "none carried out (dry run)".to_owned()
         } else {
             format!("{} carried out", self.carried_out)
         };
-        let _ = writeln!(
-            text,
-            "corun: {:.1} s under {}: {}, {done}",
+        lines.push(format!(
+            "{:.1} s under {}: {}, {done}",
             self.seconds,
             self.policy,
             counted(self.decided as usize, "decision")
-        );
-        text
+        ));
+        lines
     }
 }
 

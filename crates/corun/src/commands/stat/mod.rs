@@ -6,10 +6,11 @@ mod rows;
 mod watch;
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write as _};
+use std::io::{self, BufWriter};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use corun_app::tell;
 use corun_linux::Roots;
 use corun_linux::perf::{
     EventError, OverflowError, OverflowSampling, PerfEvent, Pmus, Sampling, counter_advice,
@@ -92,9 +93,9 @@ fn busiest(roots: &Roots) -> Outcome<Vec<u32>> {
     Ok(busy.iter().map(|one| one.pid).collect())
 }
 
-/// A line for people beside the table; a closed stderr leaves nobody to tell.
+/// A line for people beside the table.
 fn note(text: &str) {
-    let _ = writeln!(io::stderr(), "corun: note: {text}");
+    tell(format_args!("note: {text}"));
 }
 
 fn sampling(names: &[String], pmus: &Pmus, roots: &Roots) -> Outcome<Sampling> {
