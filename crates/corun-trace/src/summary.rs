@@ -1,8 +1,8 @@
 //! The engine's sums as a recording.
 
 use corun_profile::{
-    CoreDetail, CurvePoint, InstructionMix, MicroTrace, MicroTraces, MissRateCurve, Origin, Phase,
-    Recording, ThreadRecord,
+    CoreDetail, CurvePoint, InstructionMix, MOST_MICRO_TRACES, MicroTrace, MicroTraces,
+    MissRateCurve, Origin, Phase, Recording, ThreadRecord,
 };
 
 use crate::engine::{Engine, Figures, Histogram, OwnFigures, parallelism};
@@ -19,8 +19,9 @@ const FLOOR_MPKI: f64 = 0.0005;
 pub fn recording(engine: &Engine) -> Option<Recording> {
     let (phases, sequence) = engine.phases();
     let mut traces: Vec<MicroTrace> = Vec::new();
+    let most = MOST_MICRO_TRACES / phases.len().max(1);
     let phases: Vec<Phase> =
-        phases.iter().filter_map(|figures| phase(figures, &mut traces)).collect();
+        phases.iter().filter_map(|figures| phase(figures, &mut traces, most)).collect();
     let threads = engine.threads().zip(0..).filter_map(|(own, number)| thread(own, number));
     let origin = Origin { sampling_rate: engine.sampling_rate(), ..Origin::default() };
     (!phases.is_empty()).then(|| Recording {
@@ -33,8 +34,8 @@ pub fn recording(engine: &Engine) -> Option<Recording> {
     })
 }
 
-/// These sums as a phase, whose micro-traces are added to `traces`; `None` when no instruction ran.
-pub fn phase(figures: &Figures, traces: &mut Vec<MicroTrace>) -> Option<Phase> {
+/// These sums as a phase, of whose micro-traces at most so many are added to `traces`; `None` when no instruction ran.
+pub fn phase(figures: &Figures, traces: &mut Vec<MicroTrace>, most: usize) -> Option<Phase> {
     let Figures { counters, histogram, observed, .. } = figures;
     let traffic = observed.traffic;
     if counters.instructions == 0 {
@@ -45,7 +46,7 @@ pub fn phase(figures: &Figures, traces: &mut Vec<MicroTrace>) -> Option<Phase> {
     let [mispredicted, mispredicted_large] = figures.mispredicted().map(pki);
     let first = traces.len();
     let mut weights: Vec<f64> = Vec::new();
-    for (trace, weight) in figures.strata.traces() {
+    for (trace, weight) in figures.strata.traces(most) {
         traces.push(trace);
         weights.push(weight);
     }

@@ -17,7 +17,7 @@ use super::sketch::mix;
 const COSTS: usize = super::capture::COSTS;
 
 /// Strata of a phase at most while recording.
-const MOST_STRATA: usize = 40;
+const MOST_STRATA: usize = 96;
 
 /// Alike micro-traces, of which one is kept as a `T`.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,17 +63,68 @@ impl<T> Stratum<T> {
 /// Unites strata of the same group until there are at most so many in all groups, or one in each.
 pub fn reduce<T>(groups: &mut [Vec<Stratum<T>>], most: usize) {
     let mut count: usize = groups.iter().map(Vec::len).sum();
+    if count <= most {
+        return;
+    }
+    let mut nearest: Vec<Vec<Neighbour>> = groups.iter().map(|group| neighbours(group)).collect();
     while count > most {
-        let pairs = groups.iter().enumerate().flat_map(|(group, strata)| {
-            let pairs = (0..strata.len())
-                .flat_map(move |one| (one + 1..strata.len()).map(move |other| (one, other)));
-            pairs.map(move |(one, other)| (strata[one].loss(&strata[other]), group, one, other))
+        let all = nearest.iter().enumerate().flat_map(|(group, nearest)| {
+            nearest.iter().enumerate().map(move |(one, neighbour)| (group, one, *neighbour))
         });
-        let nearest = pairs.min_by(|one, other| one.0.total_cmp(&other.0));
-        let Some((_, group, one, other)) = nearest else { return };
-        let gone = groups[group].remove(other);
-        groups[group][one].unite(gone);
+        let Some((group, one, neighbour)) = all.min_by(|a, b| a.2.loss.total_cmp(&b.2.loss)) else {
+            return;
+        };
+        if neighbour.loss.is_infinite() {
+            return;
+        }
+        unite_two(&mut groups[group], &mut nearest[group], one, neighbour.at);
         count -= 1;
+    }
+}
+
+/// The later stratum with which one of a group unites at the least loss, which is infinite behind the last.
+#[derive(Debug, Clone, Copy)]
+struct Neighbour {
+    loss: f64,
+    at: usize,
+}
+
+fn neighbours<T>(group: &[Stratum<T>]) -> Vec<Neighbour> {
+    (0..group.len()).map(|one| neighbour(group, one)).collect()
+}
+
+fn neighbour<T>(group: &[Stratum<T>], one: usize) -> Neighbour {
+    let later =
+        (one + 1..group.len()).map(|at| Neighbour { loss: group[one].loss(&group[at]), at });
+    let none = Neighbour { loss: f64::INFINITY, at: one };
+    later.min_by(|a, b| a.loss.total_cmp(&b.loss)).unwrap_or(none)
+}
+
+/// Unites a later stratum with one before it, and finds the neighbours anew of those that had either.
+fn unite_two<T>(
+    group: &mut Vec<Stratum<T>>,
+    nearest: &mut Vec<Neighbour>,
+    one: usize,
+    later: usize,
+) {
+    let gone = group.remove(later);
+    nearest.remove(later);
+    group[one].unite(gone);
+    for at in 0..group.len() {
+        let known = nearest[at].at;
+        if at == one || known == one || known == later {
+            nearest[at] = neighbour(group, at);
+            continue;
+        }
+        if known > later {
+            nearest[at].at -= 1;
+        }
+        if at < one {
+            let loss = group[at].loss(&group[one]);
+            if loss < nearest[at].loss {
+                nearest[at] = Neighbour { loss, at: one };
+            }
+        }
     }
 }
 
@@ -182,9 +233,10 @@ impl Strata {
         reduce(std::slice::from_mut(&mut self.strata), MOST_STRATA);
     }
 
-    /// The traces and the instructions that each stands for.
-    pub fn traces(&self) -> Vec<(MicroTrace, f64)> {
+    /// At most so many traces, at least one, and the instructions that each stands for.
+    pub fn traces(&self, most: usize) -> Vec<(MicroTrace, f64)> {
         let mut strata = self.strata.clone();
+        reduce(std::slice::from_mut(&mut strata), most);
         balance(&mut strata);
         let unpacked =
             |one: &Stratum<Arc<[u8]>>| Some((unpack_quickly(&one.kept).ok()?, one.weight));
@@ -195,6 +247,7 @@ impl Strata {
 #[cfg(test)]
 mod tests {
     use corun_profile::Marks;
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -243,7 +296,51 @@ mod tests {
         let mut strata = Strata::default();
         strata.add(&trace(7), 100);
         strata.add(&trace(70), 300);
-        assert_eq!(strata.traces(), [(trace(7), 100.0), (trace(70), 300.0)]);
+        assert_eq!(strata.traces(2), [(trace(7), 100.0), (trace(70), 300.0)]);
+    }
+
+    #[test]
+    fn fewer_are_told_than_kept() {
+        let mut strata = Strata::default();
+        (1..30).for_each(|one_in| strata.add(&trace(one_in), 10));
+        let told = strata.traces(7);
+        assert_eq!(told.len(), 7);
+        assert!((told.iter().map(|one| one.1).sum::<f64>() - 290.0).abs() < 1e-6);
+        assert_eq!(strata.traces(100).len(), 29);
+    }
+
+    /// What `reduce` does, with all pairs tried at each step.
+    fn reduce_slowly<T>(groups: &mut [Vec<Stratum<T>>], most: usize) {
+        while groups.iter().map(Vec::len).sum::<usize>() > most {
+            let pairs = groups.iter().enumerate().flat_map(|(group, strata)| {
+                (0..strata.len()).flat_map(move |one| {
+                    (one + 1..strata.len())
+                        .map(move |later| (strata[one].loss(&strata[later]), group, one, later))
+                })
+            });
+            let Some((_, group, one, later)) = pairs.min_by(|a, b| a.0.total_cmp(&b.0)) else {
+                return;
+            };
+            let gone = groups[group].remove(later);
+            groups[group][one].unite(gone);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_same_strata_as_by_trying_all_pairs(
+            ones in prop::collection::vec((0usize..3, 2usize..60, 1u32..9), 0..40),
+            most in 0usize..20,
+        ) {
+            let mut groups: [Vec<Stratum<usize>>; 3] = Default::default();
+            for (kept, &(group, one_in, weight)) in ones.iter().enumerate() {
+                groups[group].push(Stratum::new(&trace(one_in), f64::from(weight), kept));
+            }
+            let mut slowly = groups.clone();
+            reduce(&mut groups, most);
+            reduce_slowly(&mut slowly, most);
+            prop_assert_eq!(groups, slowly);
+        }
     }
 
     #[test]

@@ -19,10 +19,10 @@ const MOST_PROCESSES: usize = 64;
 const MOST_PHASES: usize = 256;
 
 /// Micro-traces of a profile at most.
-const MOST_TRACES: usize = 96;
+const MOST_TRACES: usize = 192;
 
 /// Micro-traces that are kept before alike ones become one.
-const MOST_GATHERED_TRACES: usize = 640;
+const MOST_GATHERED_TRACES: usize = 1024;
 
 /// What the reports say.
 #[derive(Debug, Default)]

@@ -363,7 +363,7 @@ fn a_trace_on_a_full_disk_is_an_error_and_leaves_no_file() {
     // A limit on the size of files stands in for the disk; the traced program ignores its signal.
     let record = env::current_exe().unwrap();
     let record = record.parent().and_then(Path::parent).unwrap().join("examples/record");
-    let line = "trap '' XFSZ; ulimit -f 200; exec \"$0\" -o p.toml --trace t.trace -- \"$1\" \
+    let line = "trap '' XFSZ; ulimit -f 1000; exec \"$0\" -o p.toml --trace t.trace -- \"$1\" \
                 hash-join 4 1";
     let ended = Command::new("sh")
         .args(["-c", line])
