@@ -135,7 +135,9 @@ impl ThreadReader {
             bytes: Vec::new(),
             order: Vec::new(),
         };
-        if matches!(own.agrees(roots), Ok(true)) { Ok(own) } else { Err(ReaderError::Differs) }
+        let agrees = own.agrees(roots);
+        let agrees = agrees.map_err(LoadError::kernel("this process's threads".to_owned()))?;
+        if agrees { Ok(own) } else { Err(ReaderError::Differs) }
     }
 
     /// Does it say of this process what `/proc` shows?

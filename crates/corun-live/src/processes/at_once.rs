@@ -37,7 +37,7 @@ impl AtOnce {
     }
 
     #[cfg(test)]
-    pub(super) fn from_threads(mut self, many: usize) -> Self {
+    pub(super) fn with_many(mut self, many: usize) -> Self {
         self.many = many;
         self
     }
@@ -122,7 +122,7 @@ mod tests {
         match may_read(&Roots::default()) {
             Ok(()) => {
                 let reader = ThreadReader::open(&Roots::default()).unwrap();
-                Some(AtOnce::new(reader).from_threads(1))
+                Some(AtOnce::new(reader).with_many(1))
             }
             Err(why) => {
                 eprintln!("skipped: {why}");
