@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use corun_app::{Error, Result};
 use corun_hosting::{
-    Counters, HostSettings, LEAST_INTERVAL_S, Placer, PlacerSettings, SPILL_AFTER_S,
+    Counters, HostSettings, LEAST_INTERVAL_S, Placer, PlacerSettings, SPILL_AFTER_S, ThreadReading,
 };
 use corun_live::{GateOptions, PinScope, ProcessSelector, Rule, Target, default_folder};
 use corun_policy::{BuildOptions, Nanoseconds};
@@ -38,6 +38,8 @@ pub struct Config {
     pub(crate) spill_after_s: Option<f64>,
     /// With `sched-ext`: count who wakes whom.
     pub(crate) wakers: bool,
+    /// How the threads of a process that has many are read: `auto`, `bpf`, `files`.
+    pub(crate) threads_by: String,
     /// Folder or file of stored profiles.
     pub(crate) profiles: Option<PathBuf>,
     /// Seconds between two decisions; the policy's own where absent.
@@ -180,6 +182,7 @@ impl Default for Config {
             backend: "affinity".to_owned(),
             spill_after_s: Some(SPILL_AFTER_S),
             wakers: false,
+            threads_by: "auto".to_owned(),
             profiles: None,
             interval_s: None,
             machine: None,
@@ -250,6 +253,7 @@ impl Config {
         self.gate.check()?;
         self.counters_by_name()?;
         self.placer_by_name()?;
+        self.reading_by_name()?;
         if let Some(seconds) = self.spill_after_s.filter(|seconds| *seconds != 0.0) {
             time("spill_after_s", seconds)?;
         }
@@ -294,6 +298,12 @@ impl Config {
         })
     }
 
+    fn reading_by_name(&self) -> Result<ThreadReading, String> {
+        ThreadReading::named(&self.threads_by).ok_or_else(|| {
+            format!("threads_by: found `{}`, expected auto, bpf or files", self.threads_by)
+        })
+    }
+
     /// What its host is made by. `dry_run`: nothing is done.
     ///
     /// # Errors
@@ -317,6 +327,7 @@ impl Config {
                 counts_wakers: self.wakers,
                 ..PlacerSettings::default()
             },
+            reading: self.reading_by_name().map_err(Error::input)?,
         })
     }
 
@@ -428,6 +439,10 @@ mod tests {
             (format!("stall_s = inf\n{program}"), "stall_s: found inf"),
             (format!("interval_s = 1e20\n{program}"), "interval_s: found 100000000000000000000"),
             (format!("counters = \"pmu\"\n{program}"), "counters: found `pmu`, expected auto"),
+            (
+                format!("threads_by = \"ebpf\"\n{program}"),
+                "threads_by: found `ebpf`, expected auto",
+            ),
             (format!("policy = \"doi\"\n{program}"), "unknown policy `doi`"),
             (format!("parameters = {{ measur = 1 }}\n{program}"), "unknown parameter `measur`"),
             (

@@ -105,28 +105,21 @@ impl Metrics {
             &self.occupancy,
         ];
         families.iter().for_each(|family| family.clear());
-        let mut names: Vec<&str> = threads.iter().map(|one| one.program.as_str()).collect();
-        names.sort_unstable();
-        names.dedup();
-        for name in names {
+        for (name, sums) in sums_by_program(threads) {
             let label = ProgramLabel { program: name.to_owned() };
-            let own = || threads.iter().filter(|one| one.program == name);
-            let sum =
-                |of: fn(&ThreadView) -> Option<f64>| own().filter_map(of).reduce(|a, b| a + b);
             let set = |family: &OfProgram, value: Option<f64>| {
                 if let Some(value) = value {
                     family.get_or_create(&label).set(value);
                 }
             };
-            set(&self.threads, Some(own().count() as f64));
-            set(&self.cpu, sum(|one| one.rates.cpu_share));
-            let instructions = sum(|one| one.rates.instructions_per_s);
-            let misses = sum(|one| one.rates.llc_misses.map(|rate| rate.per_s));
-            let mpki = misses.zip(instructions).filter(|(_, all)| *all > 0.0);
-            set(&self.instructions, instructions);
+            set(&self.threads, Some(sums.threads as f64));
+            set(&self.cpu, sums.cpu_share);
+            set(&self.instructions, sums.instructions_per_s);
+            let mpki = sums.misses_per_s.zip(sums.instructions_per_s);
+            let mpki = mpki.filter(|(_, all)| *all > 0.0);
             set(&self.mpki, mpki.map(|(misses, all)| 1000.0 * misses / all));
-            set(&self.memory, sum(|one| one.rates.memory_bytes_per_s));
-            set(&self.occupancy, sum(|one| one.llc_occupancy_bytes));
+            set(&self.memory, sums.memory_bytes_per_s);
+            set(&self.occupancy, sums.occupancy_bytes);
         }
     }
 
@@ -136,5 +129,84 @@ impl Metrics {
         // Writing into a string does not fail.
         let _ = encode(&mut text, &self.registry);
         text
+    }
+}
+
+/// Sums over the threads of a program. What is unknown of all of them is absent.
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+struct Sums {
+    threads: usize,
+    cpu_share: Option<f64>,
+    instructions_per_s: Option<f64>,
+    misses_per_s: Option<f64>,
+    memory_bytes_per_s: Option<f64>,
+    occupancy_bytes: Option<f64>,
+}
+
+impl Sums {
+    fn add(&mut self, thread: &ThreadView) {
+        fn add(sum: &mut Option<f64>, more: Option<f64>) {
+            if let Some(more) = more {
+                *sum = Some(sum.unwrap_or(0.0) + more);
+            }
+        }
+        let rates = &thread.rates;
+        self.threads += 1;
+        add(&mut self.cpu_share, rates.cpu_share);
+        add(&mut self.instructions_per_s, rates.instructions_per_s);
+        add(&mut self.misses_per_s, rates.llc_misses.map(|rate| rate.per_s));
+        add(&mut self.memory_bytes_per_s, rates.memory_bytes_per_s);
+        add(&mut self.occupancy_bytes, thread.llc_occupancy_bytes);
+    }
+}
+
+/// In one walk over the threads, which are in no cache of the processor's a second after the last.
+fn sums_by_program(threads: &[ThreadView]) -> Vec<(&str, Sums)> {
+    let mut programs: Vec<(&str, Sums)> = Vec::new();
+    // Threads of one process are one program's.
+    let mut last = None;
+    for thread in threads {
+        let place = match last {
+            Some((process, place)) if process == thread.process => place,
+            _ => {
+                let name = thread.program.as_str();
+                let known = programs.iter().position(|(known, _)| *known == name);
+                known.unwrap_or_else(|| {
+                    programs.push((name, Sums::default()));
+                    programs.len() - 1
+                })
+            }
+        };
+        last = Some((thread.process, place));
+        programs[place].1.add(thread);
+    }
+    programs
+}
+
+#[cfg(test)]
+mod tests {
+    use corun_machine::CpuSet;
+    use corun_policy::{ProcessId, ThreadId};
+
+    use super::*;
+
+    #[test]
+    fn a_program_s_threads_are_summed_whatever_their_order() {
+        let cpus: CpuSet = "0".parse().unwrap();
+        let thread = |id, process, name: &str, share: Option<f64>| {
+            let view = ThreadView::new(ThreadId(id), ProcessId(process), name, &cpus);
+            let rates = corun_policy::Rates { cpu_share: share, ..Default::default() };
+            ThreadView { rates, ..view }
+        };
+        let threads = [
+            thread(1, 7, "a", Some(0.5)),
+            thread(2, 7, "a", None),
+            thread(3, 8, "b", None),
+            thread(4, 9, "a", Some(0.25)),
+            thread(5, 7, "a", Some(0.25)),
+        ];
+        let of = |threads, cpu_share| Sums { threads, cpu_share, ..Sums::default() };
+        assert_eq!(sums_by_program(&threads), [("a", of(4, Some(1.0))), ("b", of(1, None))]);
+        assert_eq!(sums_by_program(&[]), []);
     }
 }

@@ -17,12 +17,12 @@ use corun_machine::Machine;
 use corun_model::{LoadedProgram, Model};
 use corun_policy::{CounterKind, LibraryPredictor, Nanoseconds, Policy, Predictor};
 use corun_profile::{Library, TABLE_INSTRUCTIONS};
-use corun_scx::{LoadError, Scheduler};
+use corun_scx::{LoadError, Scheduler, ThreadReader, may_read};
 
 use corun_app::{Error, Result, tell};
 
 use crate::undone;
-use crate::{Counters, HostSettings, Placer, PlacerSettings};
+use crate::{Counters, HostSettings, Placer, PlacerSettings, ThreadReading};
 
 /// What is counted whether a policy needs it or not, for people to see.
 const SHOWN: [CounterKind; 3] =
@@ -134,7 +134,10 @@ impl HostBuilder {
         if options.counts_wakers || !scheduler.counters().is_empty() {
             sources.push(Box::new(scheduler));
         }
-        let processes = Processes::new(&self.roots, targets).map_err(Error::live)?;
+        let mut processes = Processes::new(&self.roots, targets).map_err(Error::live)?;
+        if let Some(reader) = self.thread_reader(settings.reading)? {
+            processes.read_at_once(reader);
+        }
         let options = HostOptions {
             interval: settings.interval_s.map(Nanoseconds::from_secs_f64),
             tick_every: look.every,
@@ -156,6 +159,29 @@ impl HostBuilder {
             host.act_under(self.new_journal()?);
         }
         Ok(host)
+    }
+
+    /// What reads all threads of a process at once; none where their files are to be read.
+    ///
+    /// # Errors
+    /// Where that is required and cannot be.
+    fn thread_reader(&self, reading: ThreadReading) -> Result<Option<ThreadReader>> {
+        let roots = &self.roots;
+        let reader = match reading {
+            ThreadReading::Files => return Ok(None),
+            ThreadReading::Auto => may_read(roots).and_then(|()| ThreadReader::open(roots)),
+            ThreadReading::Bpf => ThreadReader::open(roots),
+        };
+        match reader {
+            Ok(reader) => Ok(Some(reader)),
+            Err(why) if reading == ThreadReading::Bpf => {
+                Err(Error::input(format!("threads cannot be read by a BPF program: {why}")))
+            }
+            Err(why) => {
+                tracing::debug!(%why, "threads are read by their files");
+                Ok(None)
+            }
+        }
     }
 
     /// A journal of this process, which has none.

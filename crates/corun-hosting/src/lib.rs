@@ -25,5 +25,6 @@ pub use programs::{ENDED_EVERY, Program, Run, Started};
 pub use recording::load_recording;
 pub use settings::{
     Counters, HostSettings, LEAST_INTERVAL_S, NO_POLICY, Placer, PlacerSettings, SPILL_AFTER_S,
+    ThreadReading,
 };
 pub use watch::{Watch, WatchSettings};

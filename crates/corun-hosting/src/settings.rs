@@ -102,6 +102,30 @@ impl Default for PlacerSettings {
     }
 }
 
+/// How the threads of a process that has many are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ThreadReading {
+    /// All at once by a BPF program where that can be loaded, else each by its files.
+    Auto,
+    /// All at once by a BPF program.
+    Bpf,
+    /// Each by its files in `/proc`.
+    #[default]
+    Files,
+}
+
+impl ThreadReading {
+    /// By the name that is typed.
+    pub fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "auto" => Self::Auto,
+            "bpf" => Self::Bpf,
+            "files" => Self::Files,
+            _ => return None,
+        })
+    }
+}
+
 /// What every command needs that runs a policy on this machine.
 #[derive(Debug, Clone)]
 pub struct HostSettings {
@@ -129,6 +153,8 @@ pub struct HostSettings {
     pub untested: bool,
     /// What places threads.
     pub placing: PlacerSettings,
+    /// How threads are read. To load a program takes more than to read the files of some threads a few times.
+    pub reading: ThreadReading,
 }
 
 impl HostSettings {
@@ -147,6 +173,7 @@ impl HostSettings {
             gate: None,
             untested: false,
             placing: PlacerSettings::default(),
+            reading: ThreadReading::default(),
         }
     }
 

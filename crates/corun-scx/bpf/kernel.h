@@ -6,17 +6,8 @@
  */
 #pragma once
 
-typedef unsigned char u8;
-typedef unsigned int u32;
-typedef int s32;
-typedef unsigned long long u64;
-typedef long long s64;
-typedef _Bool bool;
-#define true 1
-#define false 0
+#include "bpf.h"
 
-#define SEC(name) __attribute__((section(name), used))
-#define INLINE static __attribute__((always_inline)) inline
 #define KFUNC extern __attribute__((section(".ksyms")))
 /* A map's definition, as the loader reads it from the object's BTF. */
 #define __uint(name, value) int(*name)[value]

@@ -1,6 +1,8 @@
 //! corun's scheduler inside the kernel (`sched_ext`): where threads are to run is said here, and the kernel goes by
 //! it at each wake-up.
 //!
+//! [`ThreadReader`] reads what the kernel knows of threads, all of a process at once, and schedules nothing.
+//!
 //! [`Scheduler::attach`] loads the BPF program of `bpf/`, which is shipped compiled. [`Scheduler::plan`] gives a
 //! thread a set of CPUs; the thread then belongs to the scheduling class of the program. Everybody else stays with
 //! the kernel's own scheduler. When the [`Scheduler`] is dropped, when its process ends for whatever reason, and
@@ -14,6 +16,7 @@ mod object_file;
 mod scheduler;
 mod sets;
 mod syscalls;
+mod threads;
 mod wakers;
 
 use std::io;
@@ -22,10 +25,13 @@ pub use btf::BtfError;
 pub use layout::{Stint, ThreadCounts};
 pub use scheduler::{BareScheduler, Options, Plan, PlanError, Program, Scheduler};
 pub use scheduler::{SCHED_EXT, check, is_in_class, policy_of, set_policy};
+pub use threads::{FollowedThreads, ReaderError, ThreadReader, ThreadRecord, may_read};
 pub use wakers::{UncountedError, WakeupReader, Wakeups};
 
 /// The compiled `bpf/corun.bpf.c`.
 const OBJECT: &[u8] = include_bytes!("../bpf/corun.bpf.o");
+/// The compiled `bpf/threads.bpf.c`.
+const THREADS_OBJECT: &[u8] = include_bytes!("../bpf/threads.bpf.o");
 
 /// Why the scheduler cannot be put in force.
 #[derive(Debug, thiserror::Error)]

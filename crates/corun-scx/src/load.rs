@@ -16,7 +16,7 @@ const STRUCT_OPS: u32 = 26;
 const TASK_STORAGE: u32 = 29;
 const PROGRAM_STRUCT_OPS: u32 = 27;
 const PROGRAM_SYSCALL: u32 = 31;
-const PROGRAM_TRACING: u32 = 26;
+pub(crate) const PROGRAM_TRACING: u32 = 26;
 /// The map is attached by a link (`BPF_F_LINK`).
 const BY_LINK: u32 = 1 << 13;
 /// The program may sleep (`BPF_F_SLEEPABLE`).
@@ -63,6 +63,9 @@ impl Loaded {
                 Role::Trace => {
                     let tracepoint = tracepoint(kernel, &program.name)?;
                     (PROGRAM_TRACING, 0, (tracepoint, syscalls::TRACEPOINT))
+                }
+                Role::Iterator => {
+                    return Err(LoadError::Object(format!("{} is no scheduler's", program.name)));
                 }
                 Role::Operation { is_sleepable } => {
                     let index = index.ok_or_else(|| {
@@ -178,7 +181,7 @@ pub(crate) fn missing(object: &ObjectFile, kernel: &Btf<'_>) -> Result<Vec<Strin
 }
 
 /// A program's instructions with what the running kernel says of its types and functions.
-fn linked(
+pub(crate) fn linked(
     program: &Program,
     kernel: &Btf<'_>,
     maps: &BTreeMap<String, OwnedFd>,
@@ -237,7 +240,7 @@ fn set_field(bytes: &mut [u8], offset: usize, value: u32) {
 }
 
 /// Loads a program; where the verifier refuses it, once more to hear why.
-fn load_program(program: ProgramAttributes<'_>) -> Result<OwnedFd, LoadError> {
+pub(crate) fn load_program(program: ProgramAttributes<'_>) -> Result<OwnedFd, LoadError> {
     const LOG_BYTES: usize = 1 << 24;
     let first = match syscalls::load_program(program, None) {
         Ok(loaded) => return Ok(loaded),

@@ -426,7 +426,7 @@ fn kernel_types(roots: &Roots) -> Result<Vec<u8>, LoadError> {
     kernel_description(roots)
 }
 
-fn kernel_description(roots: &Roots) -> Result<Vec<u8>, LoadError> {
+pub(crate) fn kernel_description(roots: &Roots) -> Result<Vec<u8>, LoadError> {
     let path = roots.sys.join("kernel/btf/vmlinux");
     plain_file(&path)
         .map_err(|reason| LoadError::NoTypes { path: path.display().to_string(), reason })

@@ -1,4 +1,4 @@
-//! bpf(2), as far as the scheduler needs it.
+//! bpf(2), as far as corun's programs need it.
 #![allow(unsafe_code)] // bpf(2) and sched_setscheduler(2) for SCHED_EXT have no safe wrapper
 
 use std::io;
@@ -246,6 +246,29 @@ pub(crate) fn attach_trace(program: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let attributes = Attributes::new().with_fd(0, program).with_u32(8, TRACEPOINT);
     // SAFETY: no attribute is a pointer.
     unsafe { attributes.call(28) }.map(owned)
+}
+
+/// What a program that is run for each of some things of the kernel's is to be attached to (`BPF_TRACE_ITER`).
+pub(crate) const ITERATOR: u32 = 28;
+
+/// Makes ready to run an iterator over tasks for the threads of the process that has this number then.
+pub(crate) fn attach_iterator(program: BorrowedFd<'_>, pid: u32) -> io::Result<OwnedFd> {
+    // `union bpf_iter_link_info`: a thread's number, a process's, a descriptor of either.
+    let of: [u32; 4] = [0, pid, 0, 0];
+    let attributes = Attributes::new()
+        .with_fd(0, program)
+        .with_u32(8, ITERATOR)
+        .with_pointer(16, of.as_ptr().cast())
+        .with_u32(24, size_of_val(&of) as u32);
+    // SAFETY: the numbers are as many as told.
+    unsafe { attributes.call(28) }.map(owned)
+}
+
+/// Begins to run an iterator: what its program writes can be read, once.
+pub(crate) fn iterate(link: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    let attributes = Attributes::new().with_fd(0, link);
+    // SAFETY: no attribute is a pointer.
+    unsafe { attributes.call(33) }.map(owned)
 }
 
 /// Runs a program of the kind `syscall` once; it reads and writes `context`.

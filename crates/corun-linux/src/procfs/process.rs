@@ -118,6 +118,11 @@ impl Process {
         u64::from_str_radix(status_field(&status, "CapEff:")?, 16).ok()
     }
 
+    /// Does a filter say which system calls it may make (seccomp)? None where the kernel does not say.
+    pub fn is_filtered(&self) -> Option<bool> {
+        Some(status_field(&self.status()?, "Seccomp:")? != "0")
+    }
+
     /// The CPUs that its first thread may use.
     pub fn allowed_cpus(&self) -> Option<CpuSet> {
         let status = self.status()?;

@@ -107,8 +107,18 @@ impl Stat {
 
     /// Is it scheduled by priority or deadline, not by fair shares?
     pub fn is_real_time(&self) -> bool {
-        REAL_TIME.contains(&self.policy)
+        is_real_time(self.policy)
     }
+}
+
+/// Does a scheduling policy go by priority or deadline, not by fair shares? As the kernel numbers them (sched(7)).
+pub fn is_real_time(policy: u32) -> bool {
+    REAL_TIME.contains(&policy)
+}
+
+/// A thread's name as [`Stat::name`] has it, from the kernel's own bytes.
+pub fn shown_name(name: &[u8]) -> String {
+    escape_controls(&String::from_utf8_lossy(name)).into_owned()
 }
 
 /// Time on CPUs in nanoseconds, the first number of `/proc/PID/task/TID/schedstat`.

@@ -167,7 +167,7 @@ impl LiveBackend {
         let member = member.and_then(|&id| Some(table.at(table.index_of(id)?).1));
         let known = member.and_then(|thread| thread.group.clone());
         let cpus = facts.affinity.clone();
-        known.unwrap_or_else(|| HeldGroup { name, cpus, is_preferred: false })
+        known.unwrap_or(HeldGroup { name, cpus, is_preferred: false })
     }
 
     /// Brings a thread up to date with its facts; says in words when somebody else moved it.

@@ -36,6 +36,8 @@ pub struct Facts {
     pub affinity: Option<bool>,
     /// Does the kernel take corun's scheduler (`--backend sched-ext`)?
     pub sched_ext: Option<SchedExt>,
+    /// Can all threads of a process be read at once, by a BPF program?
+    pub threads_at_once: Option<ThreadsAtOnce>,
     /// Cgroups with CPU sets.
     pub cgroups: Cgroups,
     /// NUMA memory.
@@ -237,6 +239,19 @@ pub enum SchedExt {
     },
     /// It could not be found out.
     Unreadable {
+        /// Why.
+        why: String,
+    },
+}
+
+/// What came of reading the threads of this process by a BPF program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "state", rename_all = "kebab-case")]
+pub enum ThreadsAtOnce {
+    /// They were read, and are as `/proc` shows them.
+    Works,
+    /// They were not.
+    No {
         /// Why.
         why: String,
     },

@@ -3,7 +3,7 @@
 use corun_policy::CounterKind;
 use serde::Serialize;
 
-use super::facts::{CoreCounters, CountOutcome, Facts, Resctrl, SchedExt, Tried};
+use super::facts::{CoreCounters, CountOutcome, Facts, Resctrl, SchedExt, ThreadsAtOnce, Tried};
 use super::words::counted;
 
 /// What a finding is about.
@@ -54,6 +54,7 @@ pub fn findings(facts: &Facts) -> Vec<Finding> {
         (Measure, "hardware counters", hardware(facts)),
         (Measure, "kernel counters", software(facts)),
         (Measure, "others' programs", others_counters(facts)),
+        (Measure, "many threads", many_threads(facts)),
         (Measure, "cache occupancy", monitored(facts, "llc_occupancy", CounterKind::LlcOccupancy)),
         (Measure, "memory traffic", monitored(facts, "mbm_total_bytes", CounterKind::MemoryBytes)),
         (Measure, "energy", energy(facts)),
@@ -271,6 +272,19 @@ fn energy(facts: &Facts) -> Judged {
     let state = if open.is_empty() { State::No } else { State::Partly };
     judged(state, format!("this user may not read {closed}"))
         .advise("run as root, or chmod a+r /sys/class/powercap/*/energy_uj")
+}
+
+/// Either way all threads are seen: it is a matter of the daemon's own CPU time.
+fn many_threads(facts: &Facts) -> Judged {
+    match &facts.threads_at_once {
+        None => judged(State::Unknown, "not tried"),
+        Some(ThreadsAtOnce::Works) => {
+            judged(State::Yes, "the daemon reads them at once, by a BPF program")
+        }
+        Some(ThreadsAtOnce::No { why }) => {
+            judged(State::Yes, format!("the daemon reads the files of each: {why}"))
+        }
+    }
 }
 
 fn affinity(facts: &Facts) -> Judged {

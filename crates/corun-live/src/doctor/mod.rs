@@ -13,7 +13,7 @@ mod words;
 pub use facts::{
     BandwidthControlFacts, CacheControlFacts, Cgroups, CoreCounters, CoreKind, CountOutcome,
     EnergyZone, Facts, Folder, MemoryFacts, MonitoringFacts, Perf, Resctrl, SchedExt, Shape,
-    Tracer, Tried,
+    ThreadsAtOnce, Tracer, Tried,
 };
 pub use findings::{Area, Finding, State, findings};
 pub use probe::{Beside, probe};

@@ -41,6 +41,22 @@ impl Tree {
     }
 }
 
+#[test]
+fn how_many_threads_are_read_is_said_with_its_reason() {
+    let told = |threads_at_once| {
+        let facts = Facts { threads_at_once, ..Facts::default() };
+        let finding = found(&findings(&facts), "many threads").clone();
+        (finding.state, finding.found)
+    };
+    let no = ThreadsAtOnce::No { why: "it takes CAP_BPF".to_owned() };
+    let by_files = "the daemon reads the files of each: it takes CAP_BPF";
+    assert_eq!(told(Some(no)), (State::Yes, by_files.to_owned()));
+    let at_once = "the daemon reads them at once, by a BPF program";
+    assert_eq!(told(Some(ThreadsAtOnce::Works)), (State::Yes, at_once.to_owned()));
+    assert_eq!(Tree::new(&[]).facts().threads_at_once, None);
+    assert_eq!(told(None), (State::Unknown, "not tried".to_owned()));
+}
+
 fn found<'a>(all: &'a [Finding], name: &str) -> &'a Finding {
     all.iter().find(|finding| finding.name == name).unwrap()
 }

@@ -9,7 +9,9 @@ use corun_linux::procfs::{LookDepth, Stat, ThreadFiles, ThreadLook, ThreadSample
 use corun_linux::{Roots, TaskFacts, is_gone, process_cpu_ns};
 use corun_policy::ThreadState;
 
-use super::found_again::FoundAgain;
+use super::at_once::{AtOnce, ReadAtOnce};
+use super::found_again::{FoundAgain, state};
+use super::lineage::Kin;
 
 /// Open files a thread.
 const DESCRIPTORS: u64 = 2;
@@ -61,6 +63,11 @@ impl DescriptorBudget {
 #[derive(Debug)]
 pub(super) struct FollowedProcess {
     pub(super) target: usize,
+    /// Tells it from a later process of its number.
+    start_ticks: u64,
+    /// None where its threads' files are read.
+    at_once: Option<ReadAtOnce>,
+    /// Those whose files are read.
     threads: BTreeMap<u32, Thread>,
     /// Its CPU time at the last look; none where that is not known.
     cpu_ns: Option<u64>,
@@ -130,9 +137,11 @@ impl Seen {
 }
 
 impl FollowedProcess {
-    pub(super) fn new(target: usize) -> Self {
+    pub(super) fn new(target: usize, start_ticks: u64) -> Self {
         Self {
             target,
+            start_ticks,
+            at_once: None,
             threads: BTreeMap::new(),
             cpu_ns: None,
             beside_ns: None,
@@ -152,8 +161,42 @@ impl FollowedProcess {
         roots: &Roots,
         pid: u32,
         budget: &mut DescriptorBudget,
+        at_once: Option<&mut AtOnce>,
         found: &mut FoundAgain<'_>,
-    ) -> Option<Stat> {
+    ) -> Option<Kin> {
+        if let Some(at_once) = at_once {
+            if self.at_once.is_none() {
+                self.at_once = at_once.follow(pid, self.start_ticks, self.threads.len());
+            }
+            if let Some(process) = &self.at_once
+                && let Some((threads, kin)) = at_once.read(process, self.target, found)
+            {
+                self.close_files(budget);
+                if at_once.are_few(threads) {
+                    self.at_once = None;
+                }
+                return kin;
+            }
+        }
+        self.at_once = None;
+        self.read_files(roots, pid, budget, found)
+    }
+
+    fn close_files(&mut self, budget: &mut DescriptorBudget) {
+        if !self.threads.is_empty() {
+            self.release(budget);
+            self.threads.clear();
+            (self.cpu_ns, self.beside_ns) = (None, None);
+        }
+    }
+
+    fn read_files(
+        &mut self,
+        roots: &Roots,
+        pid: u32,
+        budget: &mut DescriptorBudget,
+        found: &mut FoundAgain<'_>,
+    ) -> Option<Kin> {
         let is_new = self.threads.is_empty();
         // Read before the threads: what runs meanwhile shows at the next look.
         let own = roots.proc == Path::new("/proc");
@@ -181,7 +224,7 @@ impl FollowedProcess {
         for thread in self.threads.values() {
             found.add(&thread.facts, thread.state, self.target);
         }
-        seen.main
+        seen.main.as_ref().map(Kin::of)
     }
 
     /// Reads the threads for which there is a depth. One that ended is dropped.
@@ -260,7 +303,7 @@ impl Thread {
         let sample = files.sample(&roots.proc, pid, tid)?;
         let facts = sample.facts(pid, tid);
         seen.note(sample, tid == pid);
-        let state = if facts.wants_cpu { ThreadState::Running } else { ThreadState::Sleeping };
+        let state = state(facts.wants_cpu, true);
         // Threads of one process are read whole by turns.
         let files = budget.take().then_some(files);
         Ok(Self { files, facts, state, looks: tid, brief: None })
@@ -343,11 +386,7 @@ impl Thread {
         if facts.task != self.facts.task {
             return Err(io::ErrorKind::NotFound.into());
         }
-        self.state = match (facts.wants_cpu, facts.cpu_ns == self.facts.cpu_ns) {
-            (true, true) => ThreadState::Runnable,
-            (true, false) => ThreadState::Running,
-            (false, _) => ThreadState::Sleeping,
-        };
+        self.state = state(facts.wants_cpu, facts.cpu_ns != self.facts.cpu_ns);
         if depth != LookDepth::WholeRested {
             let brief = self.brief.map(|_| self.brief_run(facts.cpu_ns));
             let goes_on = |one: &BriefRun| one.each_look_ns < seen.brief_ns && !facts.wants_cpu;
@@ -386,7 +425,7 @@ mod tests {
         fn look(&mut self, tid: u32) -> (u64, bool) {
             let mut found = FoundAgain::new(&mut self.found);
             let pid = std::process::id();
-            self.process.read(&Roots::default(), pid, &mut self.budget, &mut found);
+            self.process.read(&Roots::default(), pid, &mut self.budget, None, &mut found);
             found.finish();
             let is_unread = |thread: &Thread| thread.brief.is_some_and(|one| one.unread > 0);
             let one = self.found.iter().find(|one| one.facts.task.tid == tid).unwrap();
@@ -415,7 +454,7 @@ mod tests {
         });
         let tid = told.recv().unwrap();
         let mut own = Own {
-            process: FollowedProcess::new(0),
+            process: FollowedProcess::new(0, 0),
             budget: DescriptorBudget::new(),
             found: Vec::new(),
         };

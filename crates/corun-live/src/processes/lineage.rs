@@ -7,6 +7,21 @@ use corun_linux::procfs::Stat;
 
 use super::{ProcessSelector, Target};
 
+/// What a process tells of whom it belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Kin {
+    pub(super) pid: u32,
+    /// Its process group.
+    pub(super) group: u32,
+    pub(super) session: u32,
+}
+
+impl Kin {
+    pub(super) fn of(stat: &Stat) -> Self {
+        Self { pid: stat.pid, group: stat.group, session: stat.session }
+    }
+}
+
 /// What tells that a new process comes from a target's: sessions and process groups that its
 /// processes made outlive them, and the kernel gives their numbers to nobody else meanwhile.
 #[derive(Debug)]
@@ -33,11 +48,11 @@ impl Lineage {
     }
 
     /// A process of a target was seen.
-    pub(super) fn saw(&mut self, target: usize, stat: &Stat, round: u64) {
+    pub(super) fn saw(&mut self, target: usize, kin: Kin, round: u64) {
         let made = &mut self.made[target];
-        for number in [stat.session, stat.group] {
+        for number in [kin.session, kin.group] {
             // Its own, or one that an earlier process of the target made.
-            if number == stat.pid || made.contains_key(&number) {
+            if number == kin.pid || made.contains_key(&number) {
                 made.insert(number, round);
             }
         }

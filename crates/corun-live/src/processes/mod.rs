@@ -1,5 +1,6 @@
 //! The processes that corun schedules, and their threads.
 
+mod at_once;
 mod command_lines;
 mod followed;
 mod found_again;
@@ -13,13 +14,16 @@ use std::sync::Arc;
 
 use corun_linux::procfs::{Process, ProcessList, Stat, own_pid};
 use corun_linux::{Roots, Task, TaskFacts};
+use corun_machine::CpuSet;
 use corun_policy::ThreadState;
+use corun_scx::ThreadReader;
 
 use crate::{LiveError, Scanner};
+use at_once::AtOnce;
 use command_lines::CommandLines;
 use followed::{DescriptorBudget, FollowedProcess};
 use found_again::FoundAgain;
-use lineage::Lineage;
+use lineage::{Kin, Lineage};
 use rules::Matcher;
 
 /// A program that corun was told to schedule.
@@ -121,6 +125,8 @@ pub struct Processes {
     command_lines: CommandLines,
     round: u64,
     budget: DescriptorBudget,
+    /// None where threads' files are read, always.
+    at_once: Option<AtOnce>,
 }
 
 /// A process that was looked at.
@@ -159,7 +165,14 @@ impl Processes {
             command_lines: CommandLines::default(),
             round: 0,
             budget: DescriptorBudget::new(),
+            at_once: None,
         })
+    }
+
+    /// From now on the threads of a process that has many are read at once, in place of their files. What is found is the
+    /// same.
+    pub fn read_at_once(&mut self, reader: ThreadReader) {
+        self.at_once = Some(AtOnce::new(reader));
     }
 
     /// All processes, ascending, and some that ended.
@@ -268,11 +281,11 @@ impl Processes {
             if let Some(followed) = &known.followed {
                 followed.release(&mut self.budget);
             }
-            known.followed = target.map(FollowedProcess::new);
+            known.followed = target.map(|target| FollowedProcess::new(target, stat.start_ticks));
             tracing::debug!(pid = stat.pid, name = stat.name, ?target, "belongs");
         }
         if let Some(target) = target {
-            self.lineage.saw(target, stat, round);
+            self.lineage.saw(target, Kin::of(stat), round);
         }
     }
 
@@ -311,16 +324,25 @@ impl Scanner for Processes {
         let listed = self.list()?;
         self.forget_ended(&listed);
         self.sort_out(&listed);
+        if let Some(at_once) = &mut self.at_once {
+            at_once.begin(&self.roots);
+        }
         let mut found = FoundAgain::new(found);
         for (&pid, known) in &mut self.known {
             let Some(followed) = &mut known.followed else { continue };
-            let main = followed.read(&self.roots, pid, &mut self.budget, &mut found);
-            if let Some(stat) = main {
-                self.lineage.saw(followed.target, &stat, self.round);
+            let at_once = self.at_once.as_mut();
+            let kin = followed.read(&self.roots, pid, &mut self.budget, at_once, &mut found);
+            if let Some(kin) = kin {
+                self.lineage.saw(followed.target, kin, self.round);
             }
         }
         found.finish();
         Ok(())
+    }
+
+    fn online(&self) -> Option<CpuSet> {
+        // Those that the affinities were told with.
+        self.at_once.as_ref().and_then(AtOnce::online).cloned()
     }
 
     /// Of processes that were scanned before, only a rule's become the new target's.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use corun_cli::seconds;
-use corun_hosting::{Counters, HostSettings, Placer, PlacerSettings};
+use corun_hosting::{Counters, HostSettings, Placer, PlacerSettings, ThreadReading};
 use corun_live::GateOptions;
 
 use super::values::{interval, parameter, spill_after};
@@ -119,6 +119,7 @@ impl PolicyArgs {
                 spill_after_s: self.spill_after,
                 ..PlacerSettings::default()
             },
+            reading: ThreadReading::default(),
         }
     }
 }

@@ -12,7 +12,7 @@ use corun_linux::{CpuInfo, Roots, files};
 use corun_machine::{Machine, discover};
 use corun_policy::{BuildOptions, PolicyEntry, build, registry};
 
-use super::facts::{CoreKind, Facts, Folder, Shape, Tracer};
+use super::facts::{CoreKind, Facts, Folder, Shape, ThreadsAtOnce, Tracer};
 
 /// What the caller knows, because it belongs to other parts of corun.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -45,12 +45,21 @@ pub fn probe(roots: &Roots, beside: Beside) -> Facts {
         allowed_cpus: own.as_ref().and_then(Process::allowed_cpus),
         affinity: here.then(control::affinity).flatten(),
         sched_ext: control::sched_ext(roots),
+        threads_at_once: here.then(|| threads_at_once(roots)),
         cgroups: control::cgroups(roots),
         memory: control::memory(roots, shape.as_ref()),
         open_files: own.as_ref().and_then(Process::most_open_files),
         tracer: beside.tracer.filter(|_| here),
         journal: beside.journal.filter(|_| here).map(folder),
         shape,
+    }
+}
+
+/// Loads the program for an instant where the daemon would.
+fn threads_at_once(roots: &Roots) -> ThreadsAtOnce {
+    match corun_scx::may_read(roots).and_then(|()| corun_scx::ThreadReader::open(roots)) {
+        Ok(_) => ThreadsAtOnce::Works,
+        Err(why) => ThreadsAtOnce::No { why: one_line(why.to_string()) },
     }
 }
 

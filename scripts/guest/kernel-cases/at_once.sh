@@ -1,0 +1,1 @@
+../cases/at_once.sh
