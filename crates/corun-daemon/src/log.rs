@@ -1,6 +1,6 @@
 //! The daemon's log: what happens, in few enough lines to be kept.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
 
 use corun_live::{Decision, Host, Restored, Tick, Verdict};
@@ -8,7 +8,7 @@ use corun_policy::Action;
 use tracing::{error, info, warn};
 
 use crate::config::LogFormat;
-use corun_hosting::{action_in_words, program_of, undone};
+use corun_hosting::{ToldOnce, action_in_words, program_of, undone};
 use corun_report::counted;
 
 /// Lines about threads that may come at once.
@@ -59,10 +59,9 @@ pub(crate) fn log_undone(undone: &[Restored]) {
 #[derive(Debug, Default)]
 pub(crate) struct TickLog {
     budget: Budget,
-    /// What was refused or failed in the last round, and was logged.
-    stuck: BTreeSet<String>,
-    /// What could not be read in the last round, and was logged.
-    unread: BTreeSet<String>,
+    /// Lines of what was refused or failed.
+    stuck: ToldOnce<String>,
+    unread: ToldOnce<String>,
     /// The actions of that round where all of them were refused, and why.
     refused: Vec<(Action, String)>,
 }
@@ -76,46 +75,29 @@ impl TickLog {
                 warn!("left alone from now on: {moved}");
             }
         }
-        for what in &tick.unread {
-            if !self.unread.contains(what) && self.budget.may(now_s, "not read", "") {
+        for what in self.unread.news(&tick.unread, |what| Some((*what).clone())) {
+            if self.budget.may(now_s, "not read", "") {
                 warn!("{what}");
             }
         }
-        self.unread = tick.unread.iter().cloned().collect();
         // A policy may ask for hundreds of steps again and again: all was said when it did so first.
         if !tick.decisions.is_empty() && self.were_refused(&tick.decisions) {
             self.summarise(now_s);
             return;
         }
-        let mut stuck = BTreeSet::new();
-        for decision in &tick.decisions {
-            let (kind, why) = match &decision.verdict {
-                Verdict::AsAsked => continue,
-                Verdict::Done(_) => ("done", None),
-                Verdict::Proposed(_) => ("proposed", None),
-                Verdict::Refused(refusal) => ("refused", Some(&refusal.0)),
-                Verdict::Failed(why) => ("failed", Some(why)),
-            };
+        let lines = tick.decisions.iter().filter_map(|one| line(host, one));
+        let key = |line: &Line| line.is_stuck.then(|| line.text.clone());
+        for Line { kind, text, is_stuck, decision } in self.stuck.news(lines, key) {
             let program = program_of(host, &decision.action);
-            let (policy, reason) = (&decision.policy, &decision.reason);
-            let action = action_in_words(host, &decision.action);
-            let line = match (why, kind) {
-                (Some(why), _) => format!("{action}: not done: {why}"),
-                (None, "proposed") => format!("would do: {action}"),
-                (None, _) => action,
-            };
-            let known = why.is_some() && (self.stuck.contains(&line) || stuck.contains(&line));
-            if !known && self.budget.may(now_s, kind, &program) {
-                match why {
-                    None => info!(policy, program, reason, "{line}"),
-                    Some(_) => warn!(policy, program, reason, "{line}"),
-                }
+            if !self.budget.may(now_s, kind, &program) {
+                continue;
             }
-            if why.is_some() {
-                stuck.insert(line);
+            let (policy, reason) = (&decision.policy, &decision.reason);
+            match is_stuck {
+                false => info!(policy, program, reason, "{text}"),
+                true => warn!(policy, program, reason, "{text}"),
             }
         }
-        self.stuck = stuck;
         let refused = |one: &Decision| match &one.verdict {
             Verdict::Refused(why) => Some((one.action.clone(), why.0.clone())),
             _ => None,
@@ -146,6 +128,29 @@ impl TickLog {
             warn!("{line}");
         }
     }
+}
+
+/// A decision as it is logged.
+struct Line<'a> {
+    /// By which lines are counted that are left out.
+    kind: &'static str,
+    text: String,
+    /// Was it not done?
+    is_stuck: bool,
+    decision: &'a Decision,
+}
+
+/// None where all was as asked already.
+fn line<'a>(host: &Host, decision: &'a Decision) -> Option<Line<'a>> {
+    let action = || action_in_words(host, &decision.action);
+    let (kind, text, is_stuck) = match &decision.verdict {
+        Verdict::AsAsked => return None,
+        Verdict::Done(_) => ("done", action(), false),
+        Verdict::Proposed(_) => ("proposed", format!("would do: {}", action()), false),
+        Verdict::Refused(why) => ("refused", format!("{}: not done: {}", action(), why.0), true),
+        Verdict::Failed(why) => ("failed", format!("{}: not done: {why}", action()), true),
+    };
+    Some(Line { kind, text, is_stuck, decision })
 }
 
 /// Allows so many lines, and counts those that it does not allow. Programs whose threads live for milliseconds

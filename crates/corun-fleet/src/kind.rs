@@ -23,10 +23,11 @@ pub enum Seats {
     Threads,
 }
 
-/// A kind of node. Nodes of one kind are alike.
+/// A kind of node. Nodes of one kind are alike. A clone shares the programs.
+#[derive(Clone)]
 pub struct NodeKind {
-    model: Model,
-    programs: Vec<LoadedProgram>,
+    model: Arc<Model>,
+    programs: Arc<Vec<LoadedProgram>>,
     /// CPU indices by LLC, in the order in which they are given out.
     seats: Vec<Vec<u32>>,
     memory_mib: Option<u64>,
@@ -68,10 +69,10 @@ impl NodeKind {
         let own_memory: Option<u64> =
             machine.nodes().iter().map(|node| node.memory_mib).sum::<Option<u64>>();
         let seats = seats_by_llc(&machine, seats);
-        let model = Model::new(Arc::new(machine), options)?;
+        let model = Arc::new(Model::new(Arc::new(machine), options)?);
         let loaded: std::result::Result<Vec<_>, _> =
             profiles.par_iter().map(|profile| model.load(profile)).collect();
-        let programs = loaded.map_err(Error::from)?;
+        let programs = Arc::new(loaded.map_err(Error::from)?);
         Ok(Self { model, programs, seats, memory_mib: memory_mib.or(own_memory) })
     }
 

@@ -78,23 +78,46 @@ pub struct ManyNodesPlan {
 const MOST_REPAIRS: usize = 50;
 
 impl SmallFleets {
-    /// Looks up machines and programs.
+    /// Several fleets. Loading all programs on a machine takes seconds: fleets with nodes of one kind share them.
     ///
     /// # Errors
     /// An unknown machine, or a figure of a profile that cannot be.
-    pub fn new(
-        groups: &[NodeGroup],
+    pub fn several(
+        fleets: &[Vec<NodeGroup>],
         profiles: Option<&std::path::Path>,
         options: ModelOptions,
-    ) -> Result<Self> {
+    ) -> Result<Vec<Self>> {
         let profiles: Vec<Profile> = open_library(profiles)?.iter().cloned().collect();
-        let (mut kinds, mut nodes) = (Vec::new(), Vec::new());
-        for group in groups {
-            let machine = find_machine(&group.machine)?;
-            let one = |at: u32| (format!("{}-{at}", group.machine), kinds.len());
-            nodes.extend((0..group.count).map(one));
-            kinds.push(NodeKind::new(machine, &profiles, group.seats, None, options)?);
+        let mut loaded: Vec<(&NodeGroup, NodeKind)> = Vec::new();
+        let mut all = Vec::with_capacity(fleets.len());
+        for groups in fleets {
+            let mut kinds = Vec::with_capacity(groups.len());
+            for group in groups {
+                let is_same = |known: &&(&NodeGroup, NodeKind)| {
+                    (&known.0.machine, known.0.seats) == (&group.machine, group.seats)
+                };
+                let kind = match loaded.iter().find(is_same) {
+                    Some((_, kind)) => kind.clone(),
+                    None => {
+                        let machine = find_machine(&group.machine)?;
+                        NodeKind::new(machine, &profiles, group.seats, None, options)?
+                    }
+                };
+                loaded.push((group, kind.clone()));
+                kinds.push(kind);
+            }
+            all.push(Self::new(groups, kinds, &profiles));
         }
+        Ok(all)
+    }
+
+    /// `kinds`: of the groups, in their order.
+    fn new(groups: &[NodeGroup], kinds: Vec<NodeKind>, profiles: &[Profile]) -> Self {
+        let of_group = |(kind, group): (usize, &NodeGroup)| {
+            let machine = group.machine.clone();
+            (0..group.count).map(move |at| (format!("{machine}-{at}"), kind))
+        };
+        let nodes: Vec<(String, usize)> = groups.iter().enumerate().flat_map(of_group).collect();
         let workload = |index: usize| {
             let (program, cpus) = (index / SIZES.len(), SIZES[index % SIZES.len()]);
             let name = format!("{}-{cpus}", profiles[program].name);
@@ -107,7 +130,7 @@ impl SmallFleets {
         let cpus = nodes.iter().map(|(_, kind)| kinds[*kind].cpus()).sum();
         let objective = Objective::LostWork;
         let ground = Ground::new(kinds, names, workloads, &shares, objective, f64::INFINITY);
-        Ok(Self { ground: Arc::new(ground), nodes, most_cpus, cpus })
+        Self { ground: Arc::new(ground), nodes, most_cpus, cpus }
     }
 
     /// Programs that take this share of the CPUs, or the last less, and how each way to place them does. None where some

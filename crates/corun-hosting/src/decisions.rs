@@ -64,31 +64,46 @@ impl DecisionLine {
     }
 }
 
-/// Of a tick's lines the new ones: what could not be done is told once while it stays the same, also within a tick, in which a
-/// policy may answer each program that comes by the same plan. `stuck`: what could not be done in the last tick, and then
-/// in this one; `key`: that of a line, none where it was done.
-fn news<T, K: PartialEq>(
-    lines: impl IntoIterator<Item = T>,
-    key: impl Fn(&T) -> Option<K>,
-    stuck: &mut Vec<K>,
-) -> Vec<T> {
-    let before = std::mem::take(stuck);
-    let is_new = |line: &T| match key(line) {
-        None => true,
-        Some(key) if stuck.contains(&key) => false,
-        Some(key) => {
-            let is_new = !before.contains(&key);
-            stuck.push(key);
-            is_new
-        }
-    };
-    lines.into_iter().filter(is_new).collect()
+/// Picks of a tick's lines the new ones: what could not be done is told once while it stays the same, also within a tick, in
+/// which a policy may answer each program that comes by the same plan.
+#[derive(Debug)]
+pub struct ToldOnce<K> {
+    /// What could not be done in the last tick.
+    stuck: Vec<K>,
+}
+
+impl<K> Default for ToldOnce<K> {
+    fn default() -> Self {
+        Self { stuck: Vec::new() }
+    }
+}
+
+impl<K: PartialEq> ToldOnce<K> {
+    /// Of all lines of a tick the new ones. `key`: what two lines must have in common to be the same, none where a line tells
+    /// what was done.
+    pub fn news<T>(
+        &mut self,
+        lines: impl IntoIterator<Item = T>,
+        key: impl Fn(&T) -> Option<K>,
+    ) -> Vec<T> {
+        let before = std::mem::take(&mut self.stuck);
+        let is_new = |line: &T| match key(line) {
+            None => true,
+            Some(key) if self.stuck.contains(&key) => false,
+            Some(key) => {
+                let is_new = !before.contains(&key);
+                self.stuck.push(key);
+                is_new
+            }
+        };
+        lines.into_iter().filter(is_new).collect()
+    }
 }
 
 /// Tells what is new in each tick: what is refused again and again, once.
 #[derive(Debug, Default)]
 pub struct NewDecisions {
-    stuck: Vec<(String, String)>,
+    told: ToldOnce<(String, String)>,
 }
 
 impl NewDecisions {
@@ -98,15 +113,14 @@ impl NewDecisions {
         let key = |line: &DecisionLine| {
             line.is_refused().then(|| (line.action.clone(), line.reason.clone()))
         };
-        news(lines, key, &mut self.stuck)
+        self.told.news(lines, key)
     }
 }
 
 /// Tells what happens on stderr, each thing once while it stays the same.
 #[derive(Debug, Default)]
 pub struct DecisionPrinter {
-    /// What was refused or failed in the last tick.
-    stuck: Vec<String>,
+    told: ToldOnce<String>,
 }
 
 impl DecisionPrinter {
@@ -122,7 +136,7 @@ impl DecisionPrinter {
         });
         let unread = tick.unread.iter().map(|line| (line.clone(), true));
         let key = |(line, is_stuck): &(String, bool)| is_stuck.then(|| line.clone());
-        for (line, _) in news(lines.chain(unread), key, &mut self.stuck) {
+        for (line, _) in self.told.news(lines.chain(unread), key) {
             tell(format_args!("{:.1} s: {line}", tick.now.as_secs_f64()));
         }
     }
@@ -174,10 +188,10 @@ mod tests {
 
     #[test]
     fn what_cannot_be_done_is_told_once_while_it_stays_the_same() {
-        let mut stuck = Vec::new();
+        let mut told = ToldOnce::default();
         let mut tick = |lines: &[(&'static str, bool)]| -> Vec<&'static str> {
             let key = |(line, is_stuck): &(&'static str, bool)| is_stuck.then_some(*line);
-            news(lines.to_vec(), key, &mut stuck).into_iter().map(|(line, _)| line).collect()
+            told.news(lines.to_vec(), key).into_iter().map(|(line, _)| line).collect()
         };
         let refused = [("a", true), ("b", true), ("a", true), ("done", false), ("done", false)];
         assert_eq!(tick(&refused), ["a", "b", "done", "done"]);

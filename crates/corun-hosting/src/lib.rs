@@ -19,7 +19,8 @@ mod watch;
 pub use acting::{ActEntry, Acting, undo_at_the_end};
 pub use builder::{HostBuilder, Look, undo_what_was_left};
 pub use decisions::{
-    DecisionLine, DecisionPrinter, NewDecisions, action_in_words, decision_in_words, program_of,
+    DecisionLine, DecisionPrinter, NewDecisions, ToldOnce, action_in_words, decision_in_words,
+    program_of,
 };
 pub use programs::{ENDED_EVERY, Program, Run, Started};
 pub use recording::load_recording;

@@ -23,6 +23,8 @@ pub(crate) struct CpuSlots {
     pub(crate) cpus: Vec<usize>,
     /// Parents before children; the first is the whole LLC.
     branches: Vec<Branch>,
+    /// For each position its branches, from the whole LLC to the leaf.
+    paths: Vec<Vec<usize>>,
 }
 
 /// A slot for the next program, and how many slots are its equals.
@@ -38,7 +40,9 @@ impl CpuSlots {
         let mut grower = Grower { machine, cpus: &cpus, branches: Vec::new(), known: Vec::new() };
         grower.add(0);
         let branches = grower.branches;
-        Self { cpus, branches }
+        let mut paths = vec![Vec::new(); cpus.len()];
+        add_paths(&branches, 0, &mut Vec::new(), &mut paths);
+        Self { cpus, branches, paths }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -116,37 +120,23 @@ impl CpuSlots {
     }
 
     fn mark(&self, position: usize, taken: &mut [usize], sits: bool) {
-        let mut at = Some(0);
-        while let Some(branch) = at {
+        for &branch in &self.paths[position] {
             if sits {
                 taken[branch] += 1;
             } else {
                 taken[branch] -= 1;
             }
-            at = self.branches[branch].children.iter().copied().find(|&c| self.holds(c, position));
         }
     }
 
-    fn holds(&self, at: usize, position: usize) -> bool {
-        let branch = &self.branches[at];
-        branch.position == Some(position)
-            || branch.children.iter().any(|&child| self.holds(child, position))
-    }
-
-    /// The mirror image of a assignment with the lowest positions, members taken in their order.
+    /// The mirror image of an assignment with the lowest positions, members taken in their order.
     pub(crate) fn lowest(&self, assignment: &SlotAssignment) -> SlotAssignment {
         let mut image: Vec<Option<usize>> = vec![None; self.branches.len()];
-        image[0] = Some(0);
         let mut taken = vec![false; self.branches.len()];
         let mut lowest = Vec::with_capacity(assignment.len());
         for &(member, position) in assignment {
-            let (mut from, mut to) = (0, 0);
-            while self.branches[from].position.is_none() {
-                let Some(child) =
-                    self.branches[from].children.iter().copied().find(|&c| self.holds(c, position))
-                else {
-                    break;
-                };
+            let mut to = 0;
+            for &child in self.paths[position].iter().skip(1) {
                 let signature = self.branches[child].signature;
                 to = *image[child].get_or_insert_with(|| {
                     let free = self.branches[to].children.iter().copied().find(|&other| {
@@ -155,12 +145,22 @@ impl CpuSlots {
                     free.unwrap_or(child)
                 });
                 taken[to] = true;
-                from = child;
             }
             lowest.push((member, self.branches[to].position.unwrap_or(position)));
         }
         lowest
     }
+}
+
+/// Notes of each leaf below the branch the way to it from the whole LLC; `above`: that to the branch.
+fn add_paths(branches: &[Branch], at: usize, above: &mut Vec<usize>, paths: &mut [Vec<usize>]) {
+    let Some(branch) = branches.get(at) else { return };
+    above.push(at);
+    if let Some(position) = branch.position {
+        paths[position].clone_from(above);
+    }
+    branch.children.iter().for_each(|&child| add_paths(branches, child, above, paths));
+    above.pop();
 }
 
 /// What a branch is, regardless of which one it is.

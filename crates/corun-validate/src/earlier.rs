@@ -3,7 +3,6 @@
 
 use std::path::Path;
 
-use anyhow::Context as _;
 use corun_app::{Error, Result};
 use corun_linux::Noise;
 use serde::Deserialize;
@@ -45,8 +44,7 @@ impl EarlierRun {
     /// Bad input where it is no such document.
     pub fn read(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path)
-            .with_context(|| path.display().to_string())
-            .map_err(|error| Error::input(format!("{error:#}")))?;
+            .map_err(|error| Error::input(format!("{}: {error}", path.display())))?;
         serde_json::from_str(&text).map_err(|error| {
             let why = format!("{}: no document of corun validate: {error}", path.display());
             Error::input(why).hint("what corun validate --format json prints")

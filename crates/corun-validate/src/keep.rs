@@ -1,12 +1,11 @@
 //! How far predictions were off goes into the machine's file, for whoever predicts from it.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result};
-use corun_machine::{Machine, PredictionError, THIS_MACHINE, this_machine_files};
+use corun_machine::{Machine, PredictionError, SpecError, THIS_MACHINE, this_machine_files};
+use corun_profile::write_atomically;
 use jiff::Timestamp;
-
-use corun_report::write_file;
 
 use crate::Validation;
 
@@ -20,11 +19,27 @@ pub enum Kept {
     Nowhere,
 }
 
+/// Why it does not stand in the machine's file.
+#[derive(Debug, thiserror::Error)]
+pub enum KeepError {
+    /// With it the machine would be none.
+    #[error(transparent)]
+    Machine(#[from] SpecError),
+    /// The file cannot be written.
+    #[error("{file}: not updated: {source}")]
+    Write {
+        /// Its path.
+        file: String,
+        /// Why.
+        source: io::Error,
+    },
+}
+
 /// Writes it into the file that the machine, asked for by this name, was read from.
 ///
 /// # Errors
 /// Where the file cannot be written.
-pub fn keep(name: &str, machine: &Machine, found: &Validation) -> Result<Kept> {
+pub fn keep(name: &str, machine: &Machine, found: &Validation) -> Result<Kept, KeepError> {
     let files = if name == THIS_MACHINE {
         this_machine_files()
     } else {
@@ -43,10 +58,13 @@ pub fn keep(name: &str, machine: &Machine, found: &Validation) -> Result<Kept> {
     let mut spec = machine.spec().clone();
     spec.prediction_error = Some(error);
     let machine = Machine::from_spec(spec)?;
-    write_file(file, machine.to_toml().as_bytes())
-        .map_err(|error| anyhow::anyhow!("{error}"))
-        .with_context(|| format!("{}: not updated", file.display()))?;
+    write(file, &machine)?;
     Ok(Kept::In(file.clone()))
+}
+
+fn write(file: &Path, machine: &Machine) -> Result<(), KeepError> {
+    write_atomically(file, machine.to_toml().as_bytes())
+        .map_err(|source| KeepError::Write { file: file.display().to_string(), source })
 }
 
 /// None where no program was timed.
@@ -62,4 +80,19 @@ fn prediction_error(found: &Validation) -> Option<PredictionError> {
         slowdowns: count(agreement.clear_slowdowns.count),
         mean_slowdown_error: agreement.clear_slowdowns.mean_error,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_named_with_the_cause() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("gone/here.toml");
+        let machine = corun_machine::preset("xeon-x5365").unwrap();
+        let error = write(&file, &machine).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("{}: not updated: ", file.display())), "{error}");
+        assert!(error.contains("No such file or directory"), "{error}");
+    }
 }

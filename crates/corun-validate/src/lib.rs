@@ -25,7 +25,7 @@ mod validation;
 pub use agreement::{Agreement, Pair, agreement};
 pub use earlier::EarlierRun;
 pub use estimate::{Estimate, estimate};
-pub use keep::{Kept, keep};
+pub use keep::{KeepError, Kept, keep};
 pub use measure::{CoreUse, LeftOut, Measured, MeasuredGroup, MeasuredSolo, measure};
 pub use once::RunError;
 pub use plan::{ProgramGroup, RoundPlan, random_groups};

@@ -61,11 +61,13 @@ struct Found {
 }
 
 fn page(inputs: &StudyInputs) -> Result<Page> {
-    let mut found = Vec::new();
-    for fleet in &FLEETS {
-        found.push(fleet.plan(inputs)?);
-    }
-    let many = MANY_NODES.iter().map(|fleet| fleet.plan_many(inputs));
+    let groups: Vec<_> = FLEETS.iter().chain(&MANY_NODES).map(SmallFleet::groups).collect();
+    let mut loaded = SmallFleets::several(&groups, None, corun_model::ModelOptions::default())?;
+    let loaded_many = loaded.split_off(FLEETS.len());
+    let found = FLEETS.iter().zip(&loaded).map(|(fleet, loaded)| fleet.plan(loaded, inputs));
+    let found = found.collect::<Result<Vec<Found>>>()?;
+    let many = MANY_NODES.iter().zip(&loaded_many);
+    let many = many.map(|(fleet, loaded)| fleet.plan_many(loaded, inputs));
     let many = many.collect::<Result<Vec<FoundMany>>>()?;
     let unknown: usize = found.iter().map(|one| one.unknown).sum();
     let about = format!(
@@ -90,14 +92,11 @@ impl SmallFleet {
         format!("{}, {:.0} %", nodes.join(", "), self.utilisation * 100.0)
     }
 
-    fn fleets(&self) -> Result<SmallFleets> {
-        let groups: Vec<NodeGroup> =
-            self.nodes.iter().map(|&(machine, count)| NodeGroup::of(machine, count)).collect();
-        SmallFleets::new(&groups, None, corun_model::ModelOptions::default())
+    fn groups(&self) -> Vec<NodeGroup> {
+        self.nodes.iter().map(|&(machine, count)| NodeGroup::of(machine, count)).collect()
     }
 
-    fn plan_many(&self, inputs: &StudyInputs) -> Result<FoundMany> {
-        let fleets = self.fleets()?;
+    fn plan_many(&self, fleets: &SmallFleets, inputs: &StudyInputs) -> Result<FoundMany> {
         let of_seed = |seed: u32| {
             inputs.cancel.check()?;
             Ok(fleets.plan_many(self.utilisation, u64::from(seed)))
@@ -107,8 +106,7 @@ impl SmallFleet {
         Ok(FoundMany { name: self.name(), plans: plans.into_iter().flatten().collect() })
     }
 
-    fn plan(&self, inputs: &StudyInputs) -> Result<Found> {
-        let fleet = self.fleets()?;
+    fn plan(&self, fleet: &SmallFleets, inputs: &StudyInputs) -> Result<Found> {
         let of_seed = |seed: u32| {
             inputs.cancel.check()?;
             fleet.plan(self.utilisation, u64::from(seed))

@@ -7,8 +7,8 @@ use corun_linux::{NoiseMeter, Roots};
 use corun_machine::{CpuId, CpuSet, Machine, discover};
 use corun_profile::{Library, Profile, ProfileData};
 use corun_validate::{
-    Conditions, EarlierRun, Kept, ProgramGroup, RoundPlan, RunError, TimedProgram, Validation,
-    keep, measure, random_groups,
+    Conditions, EarlierRun, KeepError, Kept, ProgramGroup, RoundPlan, RunError, TimedProgram,
+    Validation, keep, measure, random_groups,
 };
 use corun_views::validation;
 
@@ -44,7 +44,7 @@ pub(super) fn run(arguments: &ValidateArgs) -> Outcome<String> {
 }
 
 /// The measurement is worth more than a file that cannot be written.
-fn said(kept: anyhow::Result<Kept>) {
+fn said(kept: Result<Kept, KeepError>) {
     match kept {
         Ok(Kept::In(file)) => tell(format_args!(
             "{}: how far predictions are off is noted there; predict, place, partition and compare show it",
@@ -56,7 +56,7 @@ fn said(kept: anyhow::Result<Kept>) {
             file.display()
         )),
         Ok(Kept::Nowhere) => {}
-        Err(error) => tell(format_args!("{error:#}")),
+        Err(error) => tell(error),
     }
 }
 

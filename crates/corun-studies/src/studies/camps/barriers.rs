@@ -48,7 +48,7 @@ fn with_barriers(
     mix: &[Member],
     between_s: f64,
 ) -> Result<Vec<AppSpec>> {
-    let mut apps = machine.apps(inputs, mix, SOLO_S)?;
+    let mut apps = machine.apps(inputs, mix, inputs.length_s(SOLO_S))?;
     for app in apps.iter_mut().filter(|app| app.threads > 1) {
         let every = between_s / machine.alone_s(&app.program, machine.big);
         app.barrier = Some(Barrier { every_instructions: every as u64, waiting: Waiting::Spin });

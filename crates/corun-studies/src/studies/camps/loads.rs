@@ -137,7 +137,8 @@ fn completions(
 ) -> Result<Vec<f64>> {
     let cpus = cpus(on);
     let threads = if workload.threaded { cpus as u32 } else { 1 };
-    let mut app = on.apps(inputs, &[(workload.shown, threads)], workload.solo_s)?.remove(0);
+    let solo_s = inputs.length_s(workload.solo_s);
+    let mut app = on.apps(inputs, &[(workload.shown, threads)], solo_s)?.remove(0);
     app.io = workload.io;
     let count = if workload.threaded { 1 } else { cpus * LOADS[load].1 / 2 };
     let apps = copies(&app, count);
@@ -237,15 +238,15 @@ fn spread_figure(spreads: &[Spread]) -> Figure {
 
 /// Fig. 4.7: each thread answers requests of its own, always busy.
 pub(super) fn requests(inputs: &StudyInputs) -> Result<(PaperClaim, Figure)> {
-    let machines = machines()?;
+    let (machines, window_s) = (machines()?, inputs.length_s(WINDOW_S));
     let of = |(machine, place, load): Cell| {
         let on = &machines[machine];
         // Longer than the window: nobody starts again.
-        let app = on.apps(inputs, &[("ebizzy", 1)], 2.0 * WINDOW_S)?.remove(0);
+        let app = on.apps(inputs, &[("ebizzy", 1)], 2.0 * window_s)?.remove(0);
         let apps = copies(&app, cpus(on) * LOADS[load].1 / 2);
         let rate = |seed: u64| {
             let policy = (policy(machine, place), &[][..]);
-            let run = on.run(inputs, &apps, policy, (Method::Window, WINDOW_S, seed))?;
+            let run = on.run(inputs, &apps, policy, (Method::Window, window_s, seed))?;
             Ok(run.instructions() / run.simulated_s * 1e-9)
         };
         seeds(inputs).into_iter().map(rate).collect::<Result<Vec<f64>>>()
@@ -272,15 +273,15 @@ pub(super) fn requests(inputs: &StudyInputs) -> Result<(PaperClaim, Figure)> {
 
 /// Fig. 4.8: the 99th percentile of wake-up latency, in ms.
 pub(super) fn latency(inputs: &StudyInputs) -> Result<(PaperClaim, Figure)> {
-    let machines = machines()?;
+    let (machines, window_s) = (machines()?, inputs.length_s(WINDOW_S));
     let of = |(machine, place, load): Cell| {
         let on = &machines[machine];
-        let app = on.apps(inputs, &[("EP", 1)], WINDOW_S)?.remove(0);
+        let app = on.apps(inputs, &[("EP", 1)], window_s)?.remove(0);
         let app = AppSpec { io: Some(WORKER), ..app };
         let apps = copies(&app, cpus(on) * LOADS[load].1 / 2);
         let p99 = |seed: u64| {
             let policy = (policy(machine, place), &[][..]);
-            let run = on.run(inputs, &apps, policy, (Method::Window, WINDOW_S, seed))?;
+            let run = on.run(inputs, &apps, policy, (Method::Window, window_s, seed))?;
             Ok(p99_ms(&run))
         };
         seeds(inputs).into_iter().map(p99).collect::<Result<Vec<f64>>>()

@@ -54,8 +54,9 @@ fn apps(inputs: &StudyInputs, machine: &BigLittle, important: bool) -> Result<Ve
     let hungry: Vec<_> = ["lbm", "milc", "bwaves"].into_iter().cycle().take(cpus).collect();
     let mix: Vec<_> = hungry.into_iter().map(|name| (name, 1)).collect();
     // Longer than the window: nobody starts again.
-    let mut apps = machine.apps(inputs, &mix, 2.0 * WINDOW_S)?;
-    let server = machine.apps(inputs, &[("ebizzy", 1)], 2.0 * WINDOW_S)?.remove(0);
+    let length_s = 2.0 * inputs.length_s(WINDOW_S);
+    let mut apps = machine.apps(inputs, &mix, length_s)?;
+    let server = machine.apps(inputs, &[("ebizzy", 1)], length_s)?.remove(0);
     let server = AppSpec { io: Some(SERVER), important, ..server };
     apps.extend(std::iter::repeat_n(server, SERVERS));
     Ok(apps)
@@ -76,7 +77,7 @@ fn measure(inputs: &StudyInputs, machine: &BigLittle, treatment: &Treatment) -> 
     let seeds = RUNS_PER_SEED * u64::from(inputs.seeds);
     for seed in 1..=seeds {
         let policy = ("camps", treatment.parameters);
-        let run = machine.run(inputs, &apps, policy, (Method::Window, WINDOW_S, seed))?;
+        let run = machine.run(inputs, &apps, policy, (Method::Window, inputs.length_s(WINDOW_S), seed))?;
         let waits = waits_ms(&apps, &run);
         found.p99_ms.push(percentile(&waits, 0.99).unwrap_or(f64::NAN));
         found.longest_ms.push(percentile(&waits, 1.0).unwrap_or(f64::NAN));
