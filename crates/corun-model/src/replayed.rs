@@ -3,7 +3,7 @@
 use corun_profile::{Marks, MissRateCurve, Phase};
 
 use crate::core::{
-    Cause, CoreParameters, CpiStack, Link, MemoryView, Replay, SampledPhase, TAKEN_STEPS,
+    Cause, CoreParameters, CpiStack, Link, MemoryView, Replays, SampledPhase, TAKEN_STEPS,
     TakenBranches, fill_instructions, shared_bytes,
 };
 use crate::interval::{finish, parts, sizes};
@@ -154,10 +154,10 @@ fn points(
     let (most, least) = (at(0.0), at(site.llc_bytes / site.single_use_life));
     let l1_cycles = site.l1_latency_ns * site.core.clock_mhz * 1e-3;
     let core = CoreParameters::of(&site.core, l1_cycles, site.memory_latency_ns);
-    let mut replay = Replay::new(&core);
+    let mut replays = Replays::new(sampled, &core);
     let mut at = |mpki: f64| {
         let view = view(phase, filling, site, mpki * 1e-3);
-        point(phase, sampled, &mut replay, &view, mpki)
+        point(phase, &mut replays, &view, mpki, sampled.mispredicted[1])
     };
     let mut points = vec![at(most)];
     if most - least > LEAST_STEP_MPKI {
@@ -193,37 +193,27 @@ fn refine(points: &mut Vec<Point>, first: usize, at: &mut impl FnMut(f64) -> Poi
     }
 }
 
+/// What a phase takes where it misses so much. `found`: mispredictions an instruction in its traces.
 fn point(
     phase: &Phase,
-    sampled: &SampledPhase,
-    replay: &mut Replay<'_>,
+    replays: &mut Replays<'_>,
     view: &MemoryView,
     mpki: f64,
+    found: f64,
 ) -> Point {
-    let stack = whole(sampled, replay, view);
+    let stack = replays.whole(view);
     let slower = MemoryView {
         memory_cycles: (f64::from(view.memory_cycles) * (1.0 + MORE_LATENCY)).round() as u32,
         ..*view
     };
-    let memory = (whole(sampled, replay, &slower).total() - stack.total()) / MORE_LATENCY;
-    let found = sampled.mispredicted[1];
+    let memory = (replays.whole(&slower).total() - stack.total()) / MORE_LATENCY;
     // Branches of the traces are a sample, those of the phase are counted better.
     let counted = phase.core.as_ref().map_or(found, |core| core.mispredicted_large_pki * 1e-3);
-    let refill_cycles = replay.refill_cycles();
+    let refill_cycles = replays.refill_cycles();
     let stack = mispredicting((found, counted), stack, refill_cycles, || {
-        whole(sampled, replay, &MemoryView { mispredicted: Marks::default(), ..*view })
+        replays.whole(&MemoryView { mispredicted: Marks::default(), ..*view })
     });
     Point { mpki, stack, memory: memory.max(0.0) }
-}
-
-/// Cycles an instruction over all traces.
-fn whole(sampled: &SampledPhase, replay: &mut Replay<'_>, view: &MemoryView) -> CpiStack {
-    let mut stack = CpiStack::default();
-    for trace in &sampled.traces {
-        let replayed = replay.run(trace, view);
-        stack.add_times(&replayed.stack, trace.share / replayed.instructions.max(1.0));
-    }
-    stack
 }
 
 /// Mispredicted branches an instruction that count beside those of the traces, and cost the way through the

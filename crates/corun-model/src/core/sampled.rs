@@ -8,6 +8,7 @@
 use corun_profile::{CoreDetail, Marks, MicroOp, MicroTrace, MissRateCurve, Phase, Reuse};
 
 use super::filling::{fill_instructions, filled_bytes};
+use super::replays::SortedRanks;
 use crate::ModelError;
 
 pub(crate) const LINE_BYTES: f64 = 64.0;
@@ -47,6 +48,8 @@ pub(crate) struct RankedTrace {
 #[derive(Debug, Clone)]
 pub(crate) struct SampledPhase {
     pub(crate) traces: Vec<RankedTrace>,
+    /// Of each trace.
+    pub(crate) sorted: Vec<SortedRanks>,
     /// Mispredictions an instruction in the traces, by a small and a large predictor.
     pub(crate) mispredicted: [f64; 2],
 }
@@ -95,7 +98,8 @@ impl SampledPhase {
             };
             traces.iter().map(of).sum()
         });
-        Some(Self { traces, mispredicted })
+        let sorted = traces.iter().map(SortedRanks::of).collect();
+        Some(Self { traces, sorted, mispredicted })
     }
 }
 
