@@ -128,7 +128,7 @@ fn every_promise_has_the_test_that_it_names() {
     let table = page.split("| promise | test |").nth(1).unwrap().split("\n\n").next().unwrap();
     let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut text = String::new();
-    let tested = ["linux", "live", "sim", "app", "hosting", "top", "daemon"]
+    let tested = ["linux", "live", "scx", "sim", "app", "hosting", "top", "daemon"]
         .map(|one| format!("corun-{one}"));
     for name in tested.iter().map(String::as_str).chain(["corun"]) {
         sources(&crates.join(name), &mut text);
