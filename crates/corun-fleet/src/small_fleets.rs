@@ -96,14 +96,16 @@ impl SmallFleets {
                 let is_same = |known: &&(&NodeGroup, NodeKind)| {
                     (&known.0.machine, known.0.seats) == (&group.machine, group.seats)
                 };
-                let kind = match loaded.iter().find(is_same) {
-                    Some((_, kind)) => kind.clone(),
+                let known = loaded.iter().find(is_same).map(|(_, kind)| kind.clone());
+                let kind = match known {
+                    Some(kind) => kind,
                     None => {
                         let machine = find_machine(&group.machine)?;
-                        NodeKind::new(machine, &profiles, group.seats, None, options)?
+                        let kind = NodeKind::new(machine, &profiles, group.seats, None, options)?;
+                        loaded.push((group, kind.clone()));
+                        kind
                     }
                 };
-                loaded.push((group, kind.clone()));
                 kinds.push(kind);
             }
             all.push(Self::new(groups, kinds, &profiles));
