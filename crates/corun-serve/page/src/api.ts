@@ -15,6 +15,7 @@ export interface CpuDrawing {
   node: number;
   package: number;
   core_type: number;
+  memory_path: number[];
 }
 
 export interface LlcDrawing {

@@ -26,7 +26,7 @@ export function reasons({ explained, program, machine, layout }: Props): { name:
   const cache = machine.drawing.llcs[llc].size_bytes;
   const mates = machine.under(layout, llc).filter((one) => one !== program).length;
   const own = machine.byId.get(layout.cpu[program]);
-  const drawn = explained.traffic.reduce<string>((text, one) => {
+  const drawn = (own?.memory_path ?? []).map((domain) => explained.traffic[domain]).reduce<string>((text, one) => {
     const full = one.mb_per_s / one.peak_mb_per_s;
     return full > 0.5 ? `${text}${text ? ", " : ""}${one.name} is ${share(full)} full` : text;
   }, "");

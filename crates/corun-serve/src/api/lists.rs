@@ -206,6 +206,7 @@ struct CpuDrawing {
     node: usize,
     package: usize,
     core_type: usize,
+    memory_path: Vec<usize>,
 }
 
 #[derive(Debug, Serialize)]
@@ -221,6 +222,15 @@ impl Drawing {
             name: one.name.clone(),
             kind: one.kind,
             peak_mb_per_s: one.peak_mb_per_s,
+        };
+        let cpu = |(place, one): (usize, &corun_machine::Cpu)| CpuDrawing {
+            id: one.id.0,
+            core: one.core,
+            llc: one.llc,
+            node: one.node,
+            package: one.package,
+            core_type: one.core_type,
+            memory_path: machine.memory_path(place, one.node),
         };
         let llc = |(place, one): (usize, &corun_machine::Llc)| {
             let first = machine.cpus().iter().position(|cpu| cpu.llc == place);
@@ -243,18 +253,7 @@ impl Drawing {
                 .map(|one| NodeDrawing { os_index: one.os_index, memory_mib: one.memory_mib })
                 .collect(),
             llcs: machine.llcs().iter().enumerate().map(llc).collect(),
-            cpus: machine
-                .cpus()
-                .iter()
-                .map(|one| CpuDrawing {
-                    id: one.id.0,
-                    core: one.core,
-                    llc: one.llc,
-                    node: one.node,
-                    package: one.package,
-                    core_type: one.core_type,
-                })
-                .collect(),
+            cpus: machine.cpus().iter().enumerate().map(cpu).collect(),
             core_types: machine.core_types().iter().map(|one| one.name.clone()).collect(),
             bandwidth: machine.bandwidth_domains().iter().map(domain).collect(),
             warnings: machine.warnings().to_vec(),

@@ -191,6 +191,30 @@ fn a_slow_program_is_explained_in_words_whose_figures_are_predicts() {
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }
 
+#[test]
+fn a_program_waits_behind_the_traffic_of_its_own_way_to_memory() {
+    let Some(browser) = Browser::or_skip() else { return };
+    let server = Server::start(&[]);
+    browser.open(&server.link(), READY);
+    // All that draws much is on the first package, whose bus is fsb0.
+    let reasons = |program: u32| {
+        browser.evaluate(&format!(
+            "location.hash = '#view=what-if&machine=xeon-x5365\
+             &apps=kernel-triad,kernel-stencil,xz&cpu=0,2,4&program={program}'; 0"
+        ));
+        let name = ["kernel-triad", "kernel-stencil", "xz"][program as usize];
+        browser.wait(&format!(
+            "document.querySelector('#panel-title')?.innerText.includes({name:?}) \
+             && document.querySelector('.reasons')?.innerText.includes('memory behind')"
+        ));
+        browser.text(".reasons").replace('\u{a0}', " ")
+    };
+    let (near, far) = (reasons(0), reasons(2));
+    assert!(near.contains("fsb0 is "), "{near}");
+    assert!(!far.contains("fsb0 is "), "{far}");
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
 /// On a full machine the words name an exchange in the place of a free CPU: of those that help the program, the one
 /// after which the mean slowdown is least.
 fn who_to_change_places_with(browser: &Browser, server: &Server) {
