@@ -495,7 +495,7 @@ fn core_facts(machine: &Machine, on_cpu: &BTreeMap<CpuId, f64>) -> Option<CoreFa
     })
 }
 
-/// None on one node, and for a program without memory.
+/// None on one node, and for a program whose memory all fits in each LLC under which it ran: it comes from afar once.
 ///
 /// # Errors
 /// Why the kernel does not tell where the memory is.
@@ -530,7 +530,12 @@ fn memory_facts(
             ran[machine.cpus()[index].node] += share;
         }
     }
-    if total == 0.0 || ran.iter().sum::<f64>() == 0.0 {
+    let llc_bytes = |&cpu: &CpuId| {
+        let cache = machine.llcs()[machine.cpus()[machine.cpu_index(cpu)?].llc].cache;
+        Some(cache.map_or(0.0, |cache| cache.size_bytes as f64))
+    };
+    let least_cache = on_cpu.keys().filter_map(llc_bytes).fold(f64::INFINITY, f64::min);
+    if total <= least_cache || ran.iter().sum::<f64>() == 0.0 {
         return Ok(None);
     }
     let largest = |values: &[f64]| {

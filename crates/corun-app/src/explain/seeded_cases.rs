@@ -401,6 +401,20 @@ fn five_programs_of_which_nobody_could_tell() {
     }
 }
 
+/// Pages of shared libraries lie wherever they were read first. Where all of a program fits in its cache, that costs nothing.
+#[test]
+fn far_pages_that_fit_in_the_cache_are_no_cause() {
+    let machine = machine("2x-e5-2695v3");
+    let with_pages = |pages: [u64; 2]| {
+        let cache = CacheFacts::default();
+        diagnosed(&machine, &Script { pages: pages.to_vec(), cache, ..busy() })
+    };
+    let small = with_pages([500, 600]);
+    assert!(small.cannot_tell(), "{small:?}");
+    let large = with_pages([50_000, 60_000]);
+    assert_eq!(large.causes[0].kind, CauseKind::PagesElsewhere, "{large:?}");
+}
+
 /// A program that is found, runs for 4 s while profiles are read, and has half of a CPU in the 10 s that follow: what it
 /// ran before counts for nothing.
 #[test]
