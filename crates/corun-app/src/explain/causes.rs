@@ -108,6 +108,12 @@ fn waiting_for_cpu(facts: &ProgramFacts, split: &TimeSplit) -> Option<Cause> {
     if !others.is_empty() {
         found.push_str(&format!(" On its CPUs run {}.", others.join(", ")));
     }
+    if !facts.barred_cpus.is_empty() {
+        let barred = facts.barred_cpus.in_words();
+        found.push_str(&format!(
+            " It may not run on {barred}, though nothing but its affinity forbids it."
+        ));
+    }
     let mut helps = Vec::new();
     if !facts.idle_cpus.is_empty() {
         let wider = facts.may_run_on.iter().chain(facts.idle_cpus.iter());
@@ -115,6 +121,12 @@ fn waiting_for_cpu(facts: &ProgramFacts, split: &TimeSplit) -> Option<Cause> {
         let are = if facts.idle_cpus.len() == 1 { "is" } else { "are" };
         let idle = facts.idle_cpus.in_words();
         let does = format!("lets it run on {idle} too, which {are} idle");
+        helps.push(run_on(&wider, does, facts));
+    } else if !facts.barred_cpus.is_empty() {
+        let wider = CpuSet::from_iter(facts.may_run_on.iter().chain(facts.barred_cpus.iter()));
+        let barred = facts.barred_cpus.in_words();
+        let does =
+            format!("lets it run on {barred} too, which others keep busy: all share alike then");
         helps.push(run_on(&wider, does, facts));
     }
     if let Some(unit) = &facts.unit {

@@ -30,6 +30,8 @@ pub struct ProgramFacts {
     pub command: Option<Vec<String>>,
     /// CPUs on which it may not run, though its cgroup would let it, and that were idle for at least half of the time.
     pub idle_cpus: CpuSet,
+    /// All CPUs on which it may not run, though its cgroup would let it.
+    pub barred_cpus: CpuSet,
     /// Programs that used the CPUs on which it ran, the busiest first.
     pub competitors: Vec<Competitor>,
     /// The quota of CPU time that held it back most.

@@ -186,13 +186,15 @@ impl ProgramObserver {
         // That of the whole processes, of which not all threads may be followed.
         time.in_kernel_s = paged.system_s.min(time.on_cpu_s);
         let swapped = self.pids.iter().map(|&pid| Process::new(roots, pid).swapped_bytes());
+        let barred_cpus = self.barred_cpus(&may_run_on);
         Ok(ProgramFacts {
             threads,
             interval_s,
             unit: unit_of(roots, first),
             time,
             stolen_share: self.stolen_share(&on_cpu),
-            idle_cpus: self.idle_cpus(&may_run_on),
+            idle_cpus: self.idle_of(&barred_cpus),
+            barred_cpus,
             competitors: self.competitors(&may_run_on, interval_s),
             quota: self.quota(first),
             memory_pressure: self.lost_to(self.memory.as_ref(), Resource::Memory, interval_s),
@@ -237,17 +239,21 @@ impl ProgramObserver {
         stolen.sum()
     }
 
-    /// CPUs on which the program may not run, though its cgroup would let it, and that have time to spare.
-    fn idle_cpus(&self, may_run_on: &CpuSet) -> CpuSet {
+    /// CPUs on which the program may not run, though its cgroup would let it.
+    fn barred_cpus(&self, may_run_on: &CpuSet) -> CpuSet {
         let task = self.threads.first().map(|one| one.at_start.task);
         let limit = task.and_then(|task| cgroup::cpu_limit(&self.roots, &task).ok().flatten());
         let is_reachable = |cpu: CpuId| {
             !may_run_on.contains(cpu) && limit.as_ref().is_none_or(|limit| limit.contains(cpu))
         };
-        let reachable = self.meters.iter().filter(|(cpu, _)| is_reachable(*cpu));
-        let idle = reachable.filter(|(_, meter)| {
+        self.meters.iter().map(|(cpu, _)| *cpu).filter(|&cpu| is_reachable(cpu)).collect()
+    }
+
+    /// Those of these CPUs that have time to spare.
+    fn idle_of(&self, cpus: &CpuSet) -> CpuSet {
+        let idle = self.meters.iter().filter(|(cpu, meter)| {
             let noise = meter.noise();
-            noise.others_share + noise.stolen_share <= 1.0 - IDLE
+            cpus.contains(*cpu) && noise.others_share + noise.stolen_share <= 1.0 - IDLE
         });
         idle.map(|(cpu, _)| *cpu).collect()
     }

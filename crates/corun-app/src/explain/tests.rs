@@ -23,6 +23,7 @@ pub(super) fn calm() -> ProgramFacts {
         all_may_run_on_same: true,
         command: None,
         idle_cpus: CpuSet::default(),
+        barred_cpus: CpuSet::default(),
         competitors: Vec::new(),
         quota: None,
         memory_pressure: None,
@@ -333,6 +334,22 @@ fn advice_names_the_idle_cpus_and_every_process() {
     facts.pids = vec![7, 8];
     let command = &diagnose(&facts).causes[0].advice[0].command;
     assert_eq!(command, "for pid in 7 8; do taskset -a -cp 0,2-3 $pid; done");
+}
+
+/// A busy CPU more is worth a share of it: without this only the competitor would be told to give way.
+#[test]
+fn a_pin_is_named_where_no_other_cpu_is_idle() {
+    let mut facts = calm();
+    facts.time = waited(5.0, 5.0);
+    facts.may_run_on = cpus("0");
+    facts.barred_cpus = cpus("1");
+    let cause = &diagnose(&facts).causes[0];
+    assert!(cause.found.contains("It may not run on CPU 1"), "{}", cause.found);
+    assert_eq!(cause.advice[0].command, "taskset -a -cp 0-1 7");
+    assert!(cause.advice[0].does.contains("others keep busy"), "{}", cause.advice[0].does);
+    facts.idle_cpus = cpus("1");
+    let does = &diagnose(&facts).causes[0].advice[0].does;
+    assert_eq!(does, "lets it run on CPU 1 too, which is idle");
 }
 
 /// Its own profile is known: what is to be recorded is who runs beside it.
