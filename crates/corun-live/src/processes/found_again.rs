@@ -32,7 +32,7 @@ impl<'a> FoundAgain<'a> {
                 one.facts.update(facts);
                 (one.state, one.target) = (state, target);
             }
-            None => self.push(ScannedThread { facts: facts.clone(), state, target }),
+            None => self.found.push(ScannedThread { facts: facts.clone(), state, target }),
         }
     }
 
@@ -51,7 +51,7 @@ impl<'a> FoundAgain<'a> {
             }
             None => {
                 let (facts, state) = (record.facts(affinity), state(record.wants_cpu, true));
-                self.push(ScannedThread { facts, state, target });
+                self.found.push(ScannedThread { facts, state, target });
             }
         }
     }
@@ -70,11 +70,6 @@ impl<'a> FoundAgain<'a> {
         let known = rest.next_if(|one| one.facts.task == task)?;
         self.found.push(known);
         self.found.last_mut()
-    }
-
-    /// A thread that the earlier scan did not find.
-    fn push(&mut self, new: ScannedThread) {
-        self.found.push(new);
     }
 
     /// No thread comes any more.
