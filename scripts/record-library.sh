@@ -58,6 +58,7 @@ if [[ -z ${RECORDER:-} || -z ${KERNELS:-} ]]; then
   RECORDER=${RECORDER:-$root/target/release/examples/record}
   KERNELS=${KERNELS:-$root/target/release/examples/kernels}
 fi
+RECORDER=$(realpath "$RECORDER") KERNELS=$(realpath "$KERNELS")
 
 if [[ $prepared ]]; then
   work=$prepared
@@ -68,7 +69,7 @@ fi
 cd "$work"
 mkdir -p log .povray
 cp "$root"/scripts/library/* .
-ln -sf "$(realpath "$KERNELS")" kernels
+ln -sf "$KERNELS" kernels
 # What programs do depends on it; whoever times them later reads this file too.
 cat >environment <<END
 export LC_ALL=C TZ=UTC HOME='$work' PYTHONHASHSEED=0 OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
