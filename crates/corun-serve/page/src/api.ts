@@ -262,6 +262,8 @@ export interface AbPair {
   pairs: number;
   elapsed_seconds: number;
   needed_seconds: number | null;
+  /** What ends it then. */
+  needed_until: "precise" | "clear" | null;
   overall: AbEffect;
   programs: ({ name: string } & AbEffect)[];
 }
