@@ -10,6 +10,7 @@
 mod acting;
 mod builder;
 mod decisions;
+mod policy_choice;
 mod programs;
 mod recording;
 mod settings;
@@ -22,6 +23,7 @@ pub use decisions::{
     DecisionLine, DecisionPrinter, NewDecisions, ToldOnce, action_in_words, decision_in_words,
     program_of,
 };
+pub use policy_choice::{AUTO_POLICY, ChosenPolicy, choose_policy};
 pub use programs::{ENDED_EVERY, Program, Run, Started};
 pub use recording::load_recording;
 pub use settings::{

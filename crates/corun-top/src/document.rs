@@ -50,6 +50,19 @@ pub struct DaemonEntry {
     pub pid: u32,
     /// Does it carry out what its policy decides?
     pub applies: bool,
+    /// Why its policy plans nothing; none where it does.
+    pub no_plan: Option<NoPlanEntry>,
+}
+
+/// Why a daemon's policy plans nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct NoPlanEntry {
+    /// The reason's name, as metrics have it.
+    pub reason: &'static str,
+    /// The reason in words.
+    pub why: &'static str,
+    /// What one can do.
+    pub help: &'static str,
 }
 
 /// The frame as JSON on one line, with the newest decisions alone, what a person did, and whose look it is.
