@@ -11,6 +11,13 @@ impl Started {
         Self(child.unwrap())
     }
 
+    /// The same in a session of its own.
+    pub(crate) fn in_a_session(script: &str) -> Self {
+        let mut command = Command::new("setsid");
+        let child = command.args(["sh", "-c", script]).stdin(Stdio::null()).spawn();
+        Self(child.unwrap())
+    }
+
     /// A program that keeps a CPU busy.
     pub(crate) fn busy() -> Self {
         Self::new("while :; do :; done")
