@@ -9,7 +9,7 @@ use std::time::Duration;
 use corun_app::{Error, Result};
 use corun_hosting::{
     AUTO_POLICY, ChosenPolicy, Counters, HostSettings, LEAST_INTERVAL_S, Placer, PlacerSettings,
-    SPILL_AFTER_S, ThreadReading, choose_policy,
+    SPILL_AFTER_S, ThreadReading, choose_policy, this_machine,
 };
 use corun_linux::Roots;
 use corun_live::{GateOptions, PinScope, ProcessSelector, Rule, Target, default_folder};
@@ -223,7 +223,8 @@ impl Config {
             return Ok(config);
         }
         let counters = config.counters_by_name().map_err(Error::input)?;
-        let ChosenPolicy { name, why } = choose_policy(&Roots::default(), counters)?;
+        let machine = this_machine(config.machine.as_deref())?;
+        let ChosenPolicy { name, why } = choose_policy(&Roots::default(), &machine, counters)?;
         Ok(Self { policy: name.to_owned(), chosen: Some(why), ..config })
     }
 

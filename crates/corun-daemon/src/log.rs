@@ -46,7 +46,8 @@ pub(crate) fn who_is_there(host: &Host, target: usize, program: &str) {
 
 /// Says why nothing is planned, and what one can do.
 pub(crate) fn nothing_is_planned(reason: NoPlan) {
-    warn!(reason = reason.label(), help = reason.help(), "nothing is planned: {}", reason.why());
+    let (what, why) = (reason.what(), reason.why());
+    warn!(reason = reason.label(), help = reason.help(), "{what}: {why}");
 }
 
 /// Says how the undoing went.

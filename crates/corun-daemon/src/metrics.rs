@@ -74,7 +74,8 @@ impl Metrics {
         to.register("decisions", "Actions that a policy asked for", self.decisions.clone());
         to.register("left_alone_threads", "Threads that others moved", self.left_alone.clone());
         to.register("apply", "1 if plans are carried out, 0 if only logged", self.apply.clone());
-        let help = "1 with the reason where the policy plans nothing; absent where it does";
+        let help =
+            "1 with the reason where the policy plans nothing that helps; absent where it does";
         to.register("no_plan", help, self.no_plan.clone());
         let round = self.round_seconds.clone();
         to.register_with_unit("round_duration", "Time of the last look", Unit::Seconds, round);

@@ -1,21 +1,21 @@
-//! Why nothing is planned, and what one can do: said at the start and whenever the reason changes.
+//! Why nothing is planned, or nothing that helps, and what one can do: said at the start and whenever the reason changes.
 
-use corun_live::{Host, Tick, Verdict};
+use corun_live::{Host, SampledThread, Tick, Verdict};
 use corun_machine::CpuSet;
 use corun_policy::{ActionKind, ThreadState};
 
 /// Looks for which a reason has to hold that other threads or counts may end at the next look.
 const SETTLED_LOOKS: u32 = 3;
 
-/// Why nothing is planned.
+/// Why nothing is planned, or nothing that helps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoPlan {
-    /// The policy leaves all to the kernel.
-    NoPolicy,
     /// No process belongs to any of the programs.
     NobodyThere,
-    /// The policy places threads and does nothing else, and the machine has one last-level cache.
+    /// The policy places threads at most, and the machine has one last-level cache.
     OneCache,
+    /// The policy leaves all to the kernel.
+    NoPolicy,
     /// Each thread may run on one CPU alone.
     AllPinned,
     /// The policy goes by counters, and nothing is counted of any thread that runs.
@@ -40,16 +40,24 @@ impl NoPlan {
         }
     }
 
+    /// What follows, as the beginning of a sentence that [`Self::why`] ends.
+    pub(crate) fn what(self) -> &'static str {
+        match self {
+            Self::OneCache => "no placement helps against neighbours",
+            _ => "nothing is planned",
+        }
+    }
+
     /// The reason, in a sentence without its end.
     pub(crate) fn why(self) -> &'static str {
         match self {
             Self::NoPolicy => "this policy leaves all to the kernel",
             Self::NobodyThere => "no process belongs to any of the programs",
             Self::OneCache => {
-                "this machine has one last-level cache: wherever threads are placed, they share it"
+                "this machine has one last-level cache, which all share wherever they are placed"
             }
             Self::AllPinned => {
-                "each thread may run on one CPU alone: nothing can be placed elsewhere"
+                "each thread may run on one CPU alone, so that none can be placed elsewhere"
             }
             Self::Uncounted => {
                 "the policy goes by hardware counters, and they count nothing of the threads that run"
@@ -86,14 +94,20 @@ impl NoPlan {
         }
     }
 
-    /// May it end with the next look, since it stands on single threads or counts?
+    /// May it end with the next look, since it stands on single threads or counts? A policy may also have planned all that
+    /// it wants by then.
     fn is_passing(self) -> bool {
         matches!(self, Self::AllPinned | Self::Uncounted | Self::Unprofiled | Self::Refused)
     }
 
     /// The same for whoever looks at a page.
     pub(crate) fn entry(self) -> corun_top::NoPlanEntry {
-        corun_top::NoPlanEntry { reason: self.label(), why: self.why(), help: self.help() }
+        corun_top::NoPlanEntry {
+            reason: self.label(),
+            what: self.what(),
+            why: self.why(),
+            help: self.help(),
+        }
     }
 }
 
@@ -107,42 +121,42 @@ struct Circumstances {
     goes_by_counters: bool,
     goes_by_profiles: bool,
     llcs: usize,
-    /// Of the threads in care: all, those that may run on several CPUs, those that run, of these those of which something is
-    /// counted, and those that have a stored profile.
-    threads: usize,
-    movable: usize,
-    running: usize,
-    counted: usize,
-    profiled: usize,
-    /// At this look all that the policy asked for was refused.
+    /// Is there any thread in care, one that may run on several CPUs, one that runs, one of which something is counted, and
+    /// one with a stored profile?
+    has_threads: bool,
+    has_movable: bool,
+    has_running: bool,
+    has_counted: bool,
+    has_profiled: bool,
+    /// At this look the policy planned something.
+    has_plan: bool,
+    /// All that the policy asked for last was refused.
     is_refused: bool,
 }
 
 impl Circumstances {
-    /// Those after a look; none where the policy planned something in it.
-    fn of(host: &Host, tick: &Tick) -> Option<Self> {
+    /// Those after a look.
+    fn of(host: &Host, tick: &Tick) -> Self {
         let is_plan =
             |verdict: &Verdict| matches!(verdict, Verdict::Done(_) | Verdict::Proposed(_));
-        if tick.decisions.iter().any(|one| is_plan(&one.verdict)) {
-            return None;
-        }
-        let mut own = Self::of_policy(host);
-        let is_refused = |verdict: &Verdict| matches!(verdict, Verdict::Refused(_));
-        own.is_refused =
-            !tick.decisions.is_empty() && tick.decisions.iter().all(|one| is_refused(&one.verdict));
         let several = |cpus: &CpuSet| cpus.intersection(host.online()).len() > 1;
-        for one in host.threads() {
-            own.threads += 1;
-            own.movable += usize::from(!one.thread.left_alone && several(&one.thread.may_run_on));
-            own.profiled += usize::from(one.view.solo.is_some());
-            if one.view.state != ThreadState::Sleeping {
-                own.running += 1;
-                let rates = &one.rates;
-                let is_counted = rates.instructions_per_s.is_some() || rates.llc_misses.is_some();
-                own.counted += usize::from(is_counted);
-            }
+        let is_movable =
+            |one: &SampledThread<'_>| !one.thread.left_alone && several(&one.thread.may_run_on);
+        let is_counted = |one: &SampledThread<'_>| {
+            one.rates.instructions_per_s.is_some() || one.rates.llc_misses.is_some()
+        };
+        // Each question is over with the first thread of which it holds.
+        let any =
+            |holds: &dyn Fn(&SampledThread<'_>) -> bool| host.threads().any(|one| holds(&one));
+        Self {
+            has_threads: any(&|_| true),
+            has_movable: any(&is_movable),
+            has_running: any(&|one| one.view.state != ThreadState::Sleeping),
+            has_counted: any(&is_counted),
+            has_profiled: any(&|one| one.view.solo.is_some()),
+            has_plan: tick.decisions.iter().any(|one| is_plan(&one.verdict)),
+            ..Self::of_policy(host)
         }
-        Some(own)
     }
 
     /// Those of the policy and the machine alone.
@@ -162,12 +176,12 @@ impl Circumstances {
 
     fn reason(&self) -> Option<NoPlan> {
         let reasons = [
-            (NoPlan::NoPolicy, !self.has_policy),
-            (NoPlan::NobodyThere, self.threads == 0),
+            (NoPlan::NobodyThere, !self.has_threads),
             (NoPlan::OneCache, self.places_alone && self.llcs == 1),
-            (NoPlan::AllPinned, self.movable == 0),
-            (NoPlan::Uncounted, self.goes_by_counters && self.running > 0 && self.counted == 0),
-            (NoPlan::Unprofiled, self.goes_by_profiles && self.profiled == 0),
+            (NoPlan::NoPolicy, !self.has_policy),
+            (NoPlan::AllPinned, !self.has_movable),
+            (NoPlan::Uncounted, self.goes_by_counters && self.has_running && !self.has_counted),
+            (NoPlan::Unprofiled, self.goes_by_profiles && !self.has_profiled),
             (NoPlan::Refused, self.is_refused),
         ];
         reasons.into_iter().find(|(_, holds)| *holds).map(|(reason, _)| reason)
@@ -177,7 +191,7 @@ impl Circumstances {
 /// The reason that follows from the policy and the machine alone, before anybody was looked at.
 pub(crate) fn beforehand(host: &Host) -> Option<NoPlan> {
     let lasting = |reason: &NoPlan| matches!(reason, NoPlan::NoPolicy | NoPlan::OneCache);
-    Circumstances { threads: 1, ..Circumstances::of_policy(host) }.reason().filter(lasting)
+    Circumstances { has_threads: true, ..Circumstances::of_policy(host) }.reason().filter(lasting)
 }
 
 /// The reason that was told last.
@@ -188,6 +202,8 @@ pub(crate) struct ToldReason {
     next: Option<(NoPlan, u32)>,
     /// The policy planned something since all that it plans for were gone.
     has_planned: bool,
+    /// All that the policy asked for last was refused. It may ask seldom.
+    is_refused: bool,
 }
 
 impl ToldReason {
@@ -198,17 +214,18 @@ impl ToldReason {
 
     /// After a look: the new reason, where it is another one than before.
     pub(crate) fn news(&mut self, host: &Host, tick: &Tick) -> Option<NoPlan> {
-        self.after(Circumstances::of(host, tick).map(|found| found.reason()))
+        let mut verdicts = tick.decisions.iter().map(|one| &one.verdict).peekable();
+        if verdicts.peek().is_some() {
+            self.is_refused = verdicts.all(|verdict| matches!(verdict, Verdict::Refused(_)));
+        }
+        let found = Circumstances { is_refused: self.is_refused, ..Circumstances::of(host, tick) };
+        self.after(found.reason(), found.has_plan)
     }
 
-    /// `found`: the reason of a look, if any; none where the policy planned something.
-    fn after(&mut self, found: Option<Option<NoPlan>>) -> Option<NoPlan> {
-        let Some(reason) = found else {
-            // A plan that is carried out needs no other for a while.
-            *self = Self { has_planned: true, ..Self::default() };
-            return None;
-        };
-        let reason = reason.filter(|one| *one == NoPlan::NobodyThere || !self.has_planned);
+    fn after(&mut self, reason: Option<NoPlan>, has_plan: bool) -> Option<NoPlan> {
+        self.has_planned |= has_plan;
+        // What is planned and in force is asked for no more.
+        let reason = reason.filter(|one| !(self.has_planned && one.is_passing()));
         if reason == self.told {
             self.next = None;
             return None;
@@ -227,7 +244,8 @@ impl ToldReason {
             return None;
         }
         // Whoever comes after all have gone is planned for anew.
-        *self = Self { told: Some(reason), ..Self::default() };
+        let has_planned = self.has_planned && reason != NoPlan::NobodyThere;
+        *self = Self { told: Some(reason), next: None, has_planned, ..*self };
         Some(reason)
     }
 }
@@ -244,11 +262,12 @@ mod tests {
             goes_by_counters: true,
             goes_by_profiles: true,
             llcs: 2,
-            threads: 2,
-            movable: 2,
-            running: 2,
-            counted: 2,
-            profiled: 2,
+            has_threads: true,
+            has_movable: true,
+            has_running: true,
+            has_counted: true,
+            has_profiled: true,
+            has_plan: false,
             is_refused: false,
         }
     }
@@ -258,12 +277,12 @@ mod tests {
         assert_eq!(fine().reason(), None);
         let cases: [(NoPlan, fn(&mut Circumstances)); 7] = [
             (NoPlan::Refused, |one| one.is_refused = true),
-            (NoPlan::Unprofiled, |one| one.profiled = 0),
-            (NoPlan::Uncounted, |one| one.counted = 0),
-            (NoPlan::AllPinned, |one| one.movable = 0),
-            (NoPlan::OneCache, |one| one.llcs = 1),
-            (NoPlan::NobodyThere, |one| one.threads = 0),
+            (NoPlan::Unprofiled, |one| one.has_profiled = false),
+            (NoPlan::Uncounted, |one| one.has_counted = false),
+            (NoPlan::AllPinned, |one| one.has_movable = false),
             (NoPlan::NoPolicy, |one| one.has_policy = false),
+            (NoPlan::OneCache, |one| one.llcs = 1),
+            (NoPlan::NobodyThere, |one| one.has_threads = false),
         ];
         let mut all = fine();
         for (expected, change) in cases {
@@ -280,37 +299,40 @@ mod tests {
     fn what_does_not_matter_is_no_reason() {
         let partitions = Circumstances { places_alone: false, llcs: 1, ..fine() };
         assert_eq!(partitions.reason(), None);
-        let by_profiles = Circumstances { goes_by_counters: false, counted: 0, ..fine() };
+        let by_profiles = Circumstances { goes_by_counters: false, has_counted: false, ..fine() };
         assert_eq!(by_profiles.reason(), None);
-        let by_counters = Circumstances { goes_by_profiles: false, profiled: 0, ..fine() };
+        let by_counters = Circumstances { goes_by_profiles: false, has_profiled: false, ..fine() };
         assert_eq!(by_counters.reason(), None);
-        let asleep = Circumstances { running: 0, counted: 0, ..fine() };
+        let asleep = Circumstances { has_running: false, has_counted: false, ..fine() };
         assert_eq!(asleep.reason(), None);
     }
 
     #[test]
     fn a_reason_is_told_once_and_a_passing_one_when_it_has_settled() {
         let mut told = ToldReason::default();
-        let one_cache = Some(Some(NoPlan::OneCache));
-        assert_eq!(told.after(one_cache), Some(NoPlan::OneCache));
-        assert_eq!((told.after(one_cache), told.now()), (None, Some(NoPlan::OneCache)));
-        let pinned = Some(Some(NoPlan::AllPinned));
-        let after: Vec<Option<NoPlan>> = (0..4).map(|_| told.after(pinned)).collect();
-        assert_eq!(after, [None, None, Some(NoPlan::AllPinned), None]);
+        let mut after = |reason| (told.after(reason, false), told.now());
+        let (one_cache, pinned) = (Some(NoPlan::OneCache), Some(NoPlan::AllPinned));
+        assert_eq!(after(one_cache), (one_cache, one_cache));
+        assert_eq!(after(one_cache), (None, one_cache));
+        let looks: Vec<Option<NoPlan>> = (0..4).map(|_| after(pinned).0).collect();
+        assert_eq!(looks, [None, None, pinned, None]);
         // One look with another reason tells nothing.
-        assert_eq!(told.after(Some(Some(NoPlan::Uncounted))), None);
-        assert_eq!((told.after(pinned), told.now()), (None, Some(NoPlan::AllPinned)));
-        assert_eq!((told.after(Some(None)), told.now()), (None, None));
+        assert_eq!(after(Some(NoPlan::Uncounted)), (None, pinned));
+        assert_eq!(after(pinned), (None, pinned));
+        assert_eq!(after(None), (None, None));
     }
 
-    /// Where a plan is in force the policy has nothing to ask for, until all have gone.
+    /// Where a plan is in force the policy has nothing to ask for, until all have gone. That nothing helps is said all the
+    /// same.
     #[test]
-    fn after_a_plan_nothing_is_a_reason_but_that_nobody_is_there() {
+    fn after_a_plan_no_passing_reason_is_one() {
         let mut told = ToldReason::default();
-        assert_eq!(told.after(None), None);
-        let one_cache = Some(Some(NoPlan::OneCache));
-        assert_eq!((told.after(one_cache), told.now()), (None, None));
-        assert_eq!(told.after(Some(Some(NoPlan::NobodyThere))), Some(NoPlan::NobodyThere));
-        assert_eq!(told.after(one_cache), Some(NoPlan::OneCache));
+        assert_eq!(told.after(None, true), None);
+        let mut after = |reason| (0..3).filter_map(|_| told.after(reason, false)).next();
+        assert_eq!(after(Some(NoPlan::Unprofiled)), None);
+        assert_eq!(after(Some(NoPlan::OneCache)), Some(NoPlan::OneCache));
+        assert_eq!(after(Some(NoPlan::Unprofiled)), None);
+        assert_eq!(after(Some(NoPlan::NobodyThere)), Some(NoPlan::NobodyThere));
+        assert_eq!(after(Some(NoPlan::Unprofiled)), Some(NoPlan::Unprofiled));
     }
 }

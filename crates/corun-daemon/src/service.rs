@@ -43,7 +43,7 @@ pub fn check(path: &Path) -> Result<String> {
     let (machine, policy) = (host.machine().name(), &config.policy);
     let chosen = config.chosen.map_or(String::new(), |why| format!(" (auto: {why})"));
     let note = no_plan::beforehand(&host).map_or(String::new(), |reason| {
-        format!("note: nothing will be planned: {}\n  try: {}\n", reason.why(), reason.help())
+        format!("note: {}: {}\n  try: {}\n", reason.what(), reason.why(), reason.help())
     });
     let shown = path.display();
     Ok(format!("{shown}: good: {policy}{chosen} on {machine}, {programs}, {mode}\n{note}"))

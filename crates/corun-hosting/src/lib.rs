@@ -18,7 +18,7 @@ pub mod undone;
 mod watch;
 
 pub use acting::{ActEntry, Acting, undo_at_the_end};
-pub use builder::{HostBuilder, Look, undo_what_was_left};
+pub use builder::{HostBuilder, Look, this_machine, undo_what_was_left};
 pub use decisions::{
     DecisionLine, DecisionPrinter, NewDecisions, ToldOnce, action_in_words, decision_in_words,
     program_of,

@@ -132,6 +132,7 @@ function Now({ look, drawing, series, held, hold }: { look: Look; drawing: Drawi
       {look.notes.map((note) => <p class="notice" key={note}>{shown(note)}</p>)}
       {look.not_measured.length > 0 && <p class="note">Not measured here: {look.not_measured.join(", ")} (corun doctor says why{look.daemon && "; a daemon counts what its policy goes by, corun top all that can be"}).</p>}
       <div class="columns">
+      {look.daemon?.no_plan && <p class="notice">The daemon says that {look.daemon.no_plan.what}: {look.daemon.no_plan.why}. What one can do: {look.daemon.no_plan.help}.</p>}
       {look.daemon?.no_plan && <p class="notice">The daemon plans nothing: {look.daemon.no_plan.why}. What one can do: {look.daemon.no_plan.help}.</p>}
         <section class="card machine-card" aria-labelledby="live-machine">
           <h2 id="live-machine">This machine <span class="note">{shown(drawing.title)}</span></h2>
