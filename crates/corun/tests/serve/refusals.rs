@@ -202,7 +202,7 @@ fn others_can_not_be_served_and_ctrl_c_ends_it() {
     refused(&["--listen", "0.0.0.0:0"], "expected a loopback address");
     refused(&["--apps", "srot"], "near it: sort");
     refused(&["--machine", "none-such"], "none-such");
-    refused(&["--policy", "dio"], "nothing is watched");
+    refused(&["--policy", "doi"], "unknown policy `doi`");
     let busy = Busy::new("busy");
     let pid = busy.pid();
     let mut server = Server::start(&["-p", &pid, "--profile", "sort", "--counters", "model"]);
