@@ -120,7 +120,10 @@ impl Command {
             Some(name) if !self.path => self.glob.is_match(name),
             _ => self.path && self.glob.is_match(path),
         };
-        is_meant(&path) || process.script().is_some_and(|words| is_meant(Path::new(&words[0])))
+        // The kernel cuts the name that it shows.
+        let is_shown = || !self.path && self.glob.is_match(comm);
+        let is_script = |words: Vec<String>| is_meant(Path::new(&words[0])) || is_shown();
+        is_meant(&path) || process.script().is_some_and(is_script)
     }
 }
 
