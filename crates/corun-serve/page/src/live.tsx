@@ -113,8 +113,10 @@ function Now({ look, drawing, series, held, hold }: { look: Look; drawing: Drawi
     if (here) here.push(thread);
     else onCpu.set(thread.cpu, [thread]);
   }
-  // Looks name the busiest first; a thread that stays where it is keeps its place.
-  for (const here of onCpu.values()) here.sort((one, other) => one.tid - other.tid);
+  // Looks name the busiest first; a thread that stays where it is keeps its place. Of more than are named, those that run
+  // or are ready are.
+  const runs = (one: Look["threads"][number]) => Number(one.state === "running");
+  for (const here of onCpu.values()) here.sort((one, other) => (here.length > NAMED ? runs(other) - runs(one) : 0) || one.tid - other.tid);
   const most = Math.max(...look.llcs.map((one) => one.memory_bytes_per_s ?? one.cpus_busy ?? 0), 1e-9);
   const by = look.llcs.some((one) => one.memory_bytes_per_s !== null) ? "memory traffic its threads have" : "CPUs its threads keep busy";
   const decisions = [...look.decisions].reverse();
@@ -132,7 +134,7 @@ function Now({ look, drawing, series, held, hold }: { look: Look; drawing: Drawi
         </p>
         <button type="button" aria-pressed={held} onClick={hold}>{held ? "Go on" : "Pause the view"}</button>
       </div>
-      {look.daemon?.no_plan && <p class="notice">The daemon says that {look.daemon.no_plan.what}: {look.daemon.no_plan.why}. What one can do: {look.daemon.no_plan.help}.</p>}
+      {look.daemon?.no_plan && <p class="lead no-plan">The daemon says that {look.daemon.no_plan.what}: {look.daemon.no_plan.why}. What one can do: {look.daemon.no_plan.help}.</p>}
       {look.notes.map((note) => <p class="notice" key={note}>{shown(note)}</p>)}
       {look.not_measured.length > 0 && <p class="note">Not measured here: {look.not_measured.join(", ")} (corun doctor says why{look.daemon && "; a daemon counts what its policy goes by, corun top all that can be"}).</p>}
       <div class="columns">
