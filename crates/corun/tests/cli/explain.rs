@@ -59,8 +59,9 @@ fn between_sessions_the_session_is_asked_to_give_way() {
     let document = explain(&[&one.pid()]);
     assert_eq!(document["facts"]["place"]["autogroup"]["number"], own, "{document:#}");
     let competitors = document["facts"]["competitors"].as_array().unwrap();
-    let of = |pid: &str| competitors.iter().find(|found| found["pid"].to_string() == pid);
-    let other_facts = of(&other.pid()).unwrap_or_else(|| panic!("{document:#}"));
+    let pid: u64 = other.pid().parse().unwrap();
+    let other_facts = competitors.iter().find(|found| found["pid"] == pid);
+    let other_facts = other_facts.unwrap_or_else(|| panic!("{document:#}"));
     assert_eq!(other_facts["place"]["autogroup"]["number"], others, "{document:#}");
     // The busiest may be a program of another test, which is left alone.
     let advice = cause(&document, "waiting-for-cpu")["advice"].as_array().unwrap();
