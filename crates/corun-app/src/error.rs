@@ -82,6 +82,16 @@ impl Error {
         self
     }
 
+    /// The same bad input with its hints as a configuration file has them: `--policy di, which ..` is
+    /// `policy = "di", which ..` there.
+    #[must_use]
+    pub fn in_settings(mut self) -> Self {
+        if let Self::Input { hints, .. } = &mut self {
+            hints.iter_mut().for_each(|hint| *hint = setting(hint));
+        }
+        self
+    }
+
     /// The same bad input with the option that said so; other failures stay as they are.
     #[must_use]
     pub fn of_option(mut self, option: &str) -> Self {
@@ -134,6 +144,20 @@ impl Error {
             Self::Program(_) | Self::ReaderGone => String::new(),
         }
     }
+}
+
+/// A hint that begins with an option, with the setting of that name in its place; any other hint as it is.
+fn setting(hint: &str) -> String {
+    let Some(option) = hint.strip_prefix("--") else { return hint.to_owned() };
+    let (option, rest) = match option.split_once(", ") {
+        Some((option, rest)) => (option, format!(", {rest}")),
+        None => (option, String::new()),
+    };
+    let (name, value) = match option.split_once(' ') {
+        Some((name, value)) => (name, format!("\"{value}\"")),
+        None => (option, "true".to_owned()),
+    };
+    format!("{} = {value}{rest}", name.replace('-', "_"))
 }
 
 /// The first names of a list, for a message.
@@ -256,6 +280,22 @@ mod tests {
         assert_eq!(failure.report(), "unknown policy `dia`\n  try: di, dio\n");
         let failure = Error::failed(anyhow!("no such core").context("cannot read cpu3"));
         assert_eq!(failure.report(), "cannot read cpu3: no such core\n");
+    }
+
+    #[test]
+    fn hints_name_settings_where_a_file_said_what_is_wrong() {
+        let failure = Error::input("no counters")
+            .hint("corun doctor")
+            .hint("--policy di, which goes by stored profiles")
+            .hint("--spill-after never")
+            .hint("--untested");
+        let expected = [
+            "corun doctor",
+            "policy = \"di\", which goes by stored profiles",
+            "spill_after = \"never\"",
+            "untested = true",
+        ];
+        assert_eq!(parts(failure.in_settings()).1, expected);
     }
 
     #[test]

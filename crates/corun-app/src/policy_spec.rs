@@ -52,9 +52,7 @@ pub fn check_live_form(name: &str, may_be_untested: bool) -> Result<()> {
         {
             let message =
                 format!("policy `{part}` is not known to do well on a real machine: {why}");
-            return Err(
-                Error::input(message).hint("--untested (in a configuration: untested = true)")
-            );
+            return Err(Error::input(message).hint("--untested"));
         }
     }
     Ok(())

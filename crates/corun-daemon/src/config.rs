@@ -8,8 +8,10 @@ use std::time::Duration;
 
 use corun_app::{Error, Result};
 use corun_hosting::{
-    Counters, HostSettings, LEAST_INTERVAL_S, Placer, PlacerSettings, SPILL_AFTER_S, ThreadReading,
+    AUTO_POLICY, ChosenPolicy, Counters, HostSettings, LEAST_INTERVAL_S, Placer, PlacerSettings,
+    SPILL_AFTER_S, ThreadReading, choose_policy, this_machine,
 };
+use corun_linux::Roots;
 use corun_live::{GateOptions, PinScope, ProcessSelector, Rule, Target, default_folder};
 use corun_policy::{BuildOptions, Nanoseconds};
 use serde::de::Error as _;
@@ -24,8 +26,12 @@ pub const DEFAULT_PATH: &str = "/etc/corun/config.toml";
 pub struct Config {
     /// Carry plans out; else only say what would be done.
     pub(crate) apply: bool,
-    /// The policy, such as `dio` or `dio+lfoc`.
+    /// The policy, such as `dio` or `dio+lfoc`; [`AUTO_POLICY`] until the file is loaded, for the one that what is here
+    /// allows.
     pub(crate) policy: String,
+    /// Why that policy was chosen; none where the file names it.
+    #[serde(skip)]
+    pub(crate) chosen: Option<&'static str>,
     /// Its parameters; those not given keep their defaults.
     pub(crate) parameters: BTreeMap<String, f64>,
     /// Where counters come from: `auto`, `perf`, `profiles`, `model`.
@@ -176,7 +182,8 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             apply: false,
-            policy: "dio".to_owned(),
+            policy: AUTO_POLICY.to_owned(),
+            chosen: None,
             parameters: BTreeMap::new(),
             counters: "auto".to_owned(),
             backend: "affinity".to_owned(),
@@ -201,7 +208,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Reads and checks a file.
+    /// Reads and checks a file, and chooses the policy where the file leaves that open.
     ///
     /// # Errors
     /// Bad input with its place in the file.
@@ -211,7 +218,14 @@ impl Config {
             Error::input(format!("{shown}: {error}"))
                 .hint("corun check-config --example, which writes one to start from")
         })?;
-        Self::from_toml(&text, &shown.to_string())
+        let config = Self::from_toml(&text, &shown.to_string())?;
+        if config.policy != AUTO_POLICY {
+            return Ok(config);
+        }
+        let counters = config.counters_by_name().map_err(Error::input)?;
+        let machine = this_machine(config.machine.as_deref())?;
+        let ChosenPolicy { name, why } = choose_policy(&Roots::default(), &machine, counters)?;
+        Ok(Self { policy: name.to_owned(), chosen: Some(why), ..config })
     }
 
     /// Where a file says that journals are kept, also where other parts of it are no good: undoing must not
@@ -241,9 +255,14 @@ impl Config {
             Error::input(format!("{file}:{line}: {message}"))
         })?;
         config.check().map_err(|why| Error::input(format!("{file}: {why}")))?;
+        if config.policy == AUTO_POLICY {
+            // Policies that may be chosen have different parameters, and may all act.
+            return Ok(config);
+        }
         let options = BuildOptions { seed: config.seed, parameters: config.parameters.clone() };
         corun_app::build_policies_with(&config.policy, &options)?;
-        corun_app::check_live_form(&config.policy, config.untested || !config.apply)?;
+        corun_app::check_live_form(&config.policy, config.untested || !config.apply)
+            .map_err(Error::in_settings)?;
         Ok(config)
     }
 
@@ -256,6 +275,13 @@ impl Config {
         self.reading_by_name()?;
         if let Some(seconds) = self.spill_after_s.filter(|seconds| *seconds != 0.0) {
             time("spill_after_s", seconds)?;
+        }
+        if self.policy == AUTO_POLICY && !self.parameters.is_empty() {
+            return Err(
+                "parameters: policy = \"auto\" may choose a policy without them; expected \
+                        the name of a policy"
+                    .into(),
+            );
         }
         if self.programs.is_empty() {
             return Err(
@@ -444,7 +470,14 @@ mod tests {
                 "threads_by: found `ebpf`, expected auto",
             ),
             (format!("policy = \"doi\"\n{program}"), "unknown policy `doi`"),
-            (format!("parameters = {{ measur = 1 }}\n{program}"), "unknown parameter `measur`"),
+            (
+                format!("policy = \"dio\"\nparameters = {{ measur = 1 }}\n{program}"),
+                "unknown parameter `measur`",
+            ),
+            (
+                format!("parameters = {{ measure = 1 }}\n{program}"),
+                "policy = \"auto\" may choose a policy without them",
+            ),
             (
                 format!("metrics = \"here\"\n{program}"),
                 "c.toml:1: metrics: found `here`, expected ADDRESS:PORT or off",

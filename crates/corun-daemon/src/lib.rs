@@ -10,6 +10,7 @@ mod config;
 mod listener;
 mod log;
 mod metrics;
+mod no_plan;
 mod service;
 mod signals;
 mod viewers;

@@ -8,6 +8,7 @@ use corun_policy::Action;
 use tracing::{error, info, warn};
 
 use crate::config::LogFormat;
+use crate::no_plan::NoPlan;
 use corun_hosting::{ToldOnce, action_in_words, program_of, undone};
 use corun_report::counted;
 
@@ -41,6 +42,12 @@ pub(crate) fn who_is_there(host: &Host, target: usize, program: &str) {
         0 => info!(program, "no process belongs to it yet"),
         _ => info!(program, threads, "looked after"),
     }
+}
+
+/// Says why nothing is planned, and what one can do.
+pub(crate) fn nothing_is_planned(reason: NoPlan) {
+    let (what, why) = (reason.what(), reason.why());
+    warn!(reason = reason.label(), help = reason.help(), "{what}: {why}");
 }
 
 /// Says how the undoing went.

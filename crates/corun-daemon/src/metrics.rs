@@ -11,6 +11,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::no_plan::NoPlan;
+
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ProgramLabel {
     program: String,
@@ -19,6 +21,11 @@ struct ProgramLabel {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct VerdictLabel {
     verdict: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReasonLabel {
+    reason: &'static str,
 }
 
 type OfProgram = Family<ProgramLabel, Gauge<f64, AtomicU64>>;
@@ -30,6 +37,7 @@ pub(crate) struct Metrics {
     decisions: Family<VerdictLabel, Counter>,
     left_alone: Counter,
     apply: Gauge,
+    no_plan: Family<ReasonLabel, Gauge>,
     round_seconds: Gauge<f64, AtomicU64>,
     threads: OfProgram,
     cpu: OfProgram,
@@ -47,6 +55,7 @@ impl Metrics {
             decisions: Family::default(),
             left_alone: Counter::default(),
             apply: Gauge::default(),
+            no_plan: Family::default(),
             round_seconds: Gauge::default(),
             threads: Family::default(),
             cpu: Family::default(),
@@ -65,6 +74,9 @@ impl Metrics {
         to.register("decisions", "Actions that a policy asked for", self.decisions.clone());
         to.register("left_alone_threads", "Threads that others moved", self.left_alone.clone());
         to.register("apply", "1 if plans are carried out, 0 if only logged", self.apply.clone());
+        let help =
+            "1 with the reason where the policy plans nothing that helps; absent where it does";
+        to.register("no_plan", help, self.no_plan.clone());
         let round = self.round_seconds.clone();
         to.register_with_unit("round_duration", "Time of the last look", Unit::Seconds, round);
         to.register("threads", "Threads in care", self.threads.clone());
@@ -92,6 +104,14 @@ impl Metrics {
             self.decisions.get_or_create(&VerdictLabel { verdict }).inc();
         }
         self.programs(host.views());
+    }
+
+    /// Why nothing is planned, as it is now.
+    pub(crate) fn no_plan(&self, reason: Option<NoPlan>) {
+        self.no_plan.clear();
+        if let Some(reason) = reason {
+            self.no_plan.get_or_create(&ReasonLabel { reason: reason.label() }).set(1);
+        }
     }
 
     /// Sums by program; what is unknown of all its threads is absent.
@@ -189,6 +209,16 @@ mod tests {
     use corun_policy::{ProcessId, ThreadId};
 
     use super::*;
+
+    #[test]
+    fn the_reason_why_nothing_is_planned_is_one_of_the_metrics_while_it_holds() {
+        let metrics = Metrics::new();
+        let line = "corun_no_plan{reason=\"one_cache\"} 1\n";
+        metrics.no_plan(Some(NoPlan::OneCache));
+        assert!(metrics.text().contains(line), "{}", metrics.text());
+        metrics.no_plan(None);
+        assert!(!metrics.text().contains("corun_no_plan{"), "{}", metrics.text());
+    }
 
     #[test]
     fn a_program_s_threads_are_summed_whatever_their_order() {

@@ -18,6 +18,7 @@ use crate::config::Config;
 use crate::listener::{self, Readers};
 use crate::log::{self, TickLog, log_as, log_undone};
 use crate::metrics::Metrics;
+use crate::no_plan::{self, NoPlan, ToldReason};
 use crate::signals::Signals;
 use crate::viewers::Viewers;
 use crate::watchdog::Watchdog;
@@ -40,7 +41,12 @@ pub fn check(path: &Path) -> Result<String> {
     let mode = if config.apply { "carries plans out" } else { "only logs what it would do" };
     let programs = counted(config.programs.len(), "program");
     let (machine, policy) = (host.machine().name(), &config.policy);
-    Ok(format!("{}: good: {policy} on {machine}, {programs}, {mode}\n", path.display()))
+    let chosen = config.chosen.map_or(String::new(), |why| format!(" (auto: {why})"));
+    let note = no_plan::beforehand(&host).map_or(String::new(), |reason| {
+        format!("note: {}: {}\n  try: {}\n", reason.what(), reason.why(), reason.help())
+    });
+    let shown = path.display();
+    Ok(format!("{shown}: good: {policy}{chosen} on {machine}, {programs}, {mode}\n{note}"))
 }
 
 /// Schedules by a configuration until a signal ends it; undoes everything then. `dry_run`: nothing is done, whatever the
@@ -69,6 +75,9 @@ pub fn run(path: &Path, dry_run: bool) -> Result {
         if let Some(viewers) = &viewers {
             viewers.greet(host.machine(), acting.is_some());
         }
+        if let Some(why) = config.chosen {
+            info!(policy = config.policy, "policy = \"auto\": {why}");
+        }
         info!(
             policy = config.policy,
             machine = host.machine().name(),
@@ -90,6 +99,7 @@ pub fn run(path: &Path, dry_run: bool) -> Result {
             metrics: &metrics,
             watchdog: &watchdog,
             log: TickLog::default(),
+            no_plan: ToldReason::default(),
             longest_sleep: LONGEST_SLEEP.min(patience / 4),
         };
         let worked = session.work(&signals, || reloaded(path, &config));
@@ -136,7 +146,9 @@ fn acting_host(config: &Config) -> Result<(Host, Acting)> {
 /// # Errors
 /// Where the host cannot be so.
 pub fn host_as(config: &Config, settings: &HostSettings) -> Result<Host> {
-    HostBuilder::new(settings)?.host(settings, config.targets(), &config.profile_names())
+    let host =
+        || HostBuilder::new(settings)?.host(settings, config.targets(), &config.profile_names());
+    host().map_err(Error::in_settings)
 }
 
 /// A host that watches what a configuration schedules, with no policy.
@@ -183,6 +195,7 @@ struct Session<'a> {
     metrics: &'a Metrics,
     watchdog: &'a Watchdog,
     log: TickLog,
+    no_plan: ToldReason,
     longest_sleep: Duration,
 }
 
@@ -224,6 +237,10 @@ impl Session<'_> {
             log::who_is_there(&self.host, target, name);
         }
         self.log.tick(&self.host, &tick);
+        if let Some(reason) = self.no_plan.news(&self.host, &tick) {
+            log::nothing_is_planned(reason);
+        }
+        self.metrics.no_plan(self.no_plan.now());
         tell_systemd(&[NotifyState::Watchdog]);
         self.show(&tick)
     }
@@ -236,7 +253,11 @@ impl Session<'_> {
             return Ok(());
         }
         let act = self.acting.as_ref().map(|acting| acting.entry(&self.host));
-        let daemon = DaemonEntry { pid: std::process::id(), applies: self.applies };
+        let daemon = DaemonEntry {
+            pid: std::process::id(),
+            applies: self.applies,
+            no_plan: self.no_plan.now().map(NoPlan::entry),
+        };
         viewers.show(&self.looks.document((&self.host, tick), self.policy, act, daemon)?);
         Ok(())
     }

@@ -325,7 +325,10 @@ fn refuse_unresolved(journals: &[RestoredJournal]) -> Result {
 }
 
 /// This machine as it is found, or as a file describes it.
-fn this_machine(described: Option<&Path>) -> Result<Machine> {
+///
+/// # Errors
+/// Where it cannot be found or the file is of another machine.
+pub fn this_machine(described: Option<&Path>) -> Result<Machine> {
     let found = corun_app::find_machine("this")?;
     let Some(path) = described else { return Ok(found) };
     let machine = Machine::load(path).map_err(Error::input)?;

@@ -10,6 +10,7 @@
 mod acting;
 mod builder;
 mod decisions;
+mod policy_choice;
 mod programs;
 mod recording;
 mod settings;
@@ -17,11 +18,12 @@ pub mod undone;
 mod watch;
 
 pub use acting::{ActEntry, Acting, undo_at_the_end};
-pub use builder::{HostBuilder, Look, undo_what_was_left};
+pub use builder::{HostBuilder, Look, this_machine, undo_what_was_left};
 pub use decisions::{
     DecisionLine, DecisionPrinter, NewDecisions, ToldOnce, action_in_words, decision_in_words,
     program_of,
 };
+pub use policy_choice::{AUTO_POLICY, ChosenPolicy, choose_policy};
 pub use programs::{ENDED_EVERY, Program, Run, Started};
 pub use recording::load_recording;
 pub use settings::{

@@ -1,5 +1,6 @@
 //! Processes and threads, as `/proc` shows them.
 
+mod autogroup;
 mod cpu_use;
 mod listing;
 mod numa_maps;
@@ -7,6 +8,7 @@ mod process;
 mod stat;
 mod thread;
 
+pub use autogroup::Autogroup;
 pub use cpu_use::{CpuUse, CpuUseSnapshot};
 pub use listing::ProcessList;
 pub use numa_maps::{Mapping, bytes_by_node, code_files, mappings};

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use corun_linux::Roots;
 use corun_machine::{CpuSet, Machine};
-use corun_policy::{Action, CounterKind, Nanoseconds, Policy, Rates, Step, ThreadId, ThreadView};
+use corun_policy::{
+    Action, CounterKind, Nanoseconds, Needs, Policy, Rates, Step, ThreadId, ThreadView,
+};
 use corun_runtime::{Backend as _, Runtime, RuntimeOptions};
 
 use crate::act::still_there;
@@ -150,6 +152,11 @@ impl Host {
     /// What its sources count.
     pub fn counters(&self) -> BTreeSet<CounterKind> {
         self.backend.counters()
+    }
+
+    /// What each of its policies needs, without what the policy does without here.
+    pub fn needs(&self) -> impl Iterator<Item = &Needs> {
+        self.runtime.needs()
     }
 
     /// Does a source give figures from stored profiles?

@@ -34,7 +34,7 @@ pub use journal::{Journal, JournalError, Restored, default_folder};
 pub use launch::Launch;
 pub use observe::{
     InKernelCounts, MemoryByNode, ModelledSource, PerfSource, RecordingSource, ResctrlMonitor,
-    SchedulerSource, SharedCounts, Source, SourceError, StoredProfiles, command_of, profile_of,
+    SchedulerSource, SharedCounts, Source, SourceError, StoredProfiles, commands_of, profile_of,
 };
 pub use processes::{PinScope, ProcessSelector, Processes, Rule, ScannedThread, Target};
 pub use recording::{LiveRecording, Playback, RecordedThreads, RecordingError, RecordingWriter};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use corun_machine::Machine;
-use corun_policy::{Action, ActionKind, Event, Nanoseconds, Plan, Policy, Step, View};
+use corun_policy::{Action, ActionKind, Event, Nanoseconds, Needs, Plan, Policy, Step, View};
 
 use crate::{
     Backend, Capabilities, Decision, NotAnnounced, RuntimeError, ThreadTable, Tick, Verdict, needs,
@@ -32,6 +32,8 @@ struct Hosted {
     decided: Nanoseconds,
     /// Is it told of switches between two ticks?
     hears_switches: bool,
+    /// What it needs, without what it does without.
+    needs: Needs,
 }
 
 /// Policies over one backend. Nothing happens by itself: each [`Runtime::tick`] goes once around, and
@@ -84,6 +86,7 @@ impl<B: Backend> Runtime<B> {
                     interval,
                     decided,
                     hears_switches,
+                    needs,
                 });
             }
         }
@@ -94,6 +97,11 @@ impl<B: Backend> Runtime<B> {
     /// Is there no policy that could do anything?
     pub fn is_idle(&self) -> bool {
         self.policies.is_empty()
+    }
+
+    /// What each of its policies needs, without what the policy does without here.
+    pub fn needs(&self) -> impl Iterator<Item = &Needs> {
+        self.policies.iter().map(|one| &one.needs)
     }
 
     /// The name of a policy by its index; empty where there is none.

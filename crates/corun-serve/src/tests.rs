@@ -14,14 +14,20 @@ use crate::{Live, ServeOptions};
 
 fn router() -> Router {
     let machine = corun_machine::preset("xeon-x5365").unwrap();
-    let options = ServeOptions {
-        library: Library::shipped().unwrap(),
-        machine: None,
-        apps: Vec::new(),
-        live: Some(Live::new(Arc::new(machine), crate::Asker::new().0, false)),
-        experiment: None,
-    };
+    router_over(Some(Live::new(Arc::new(machine), crate::Asker::new().0, false)))
+}
+
+fn router_over(live: Option<Live>) -> Router {
+    let library = Library::shipped().unwrap();
+    let options = ServeOptions { library, machine: None, apps: Vec::new(), live, experiment: None };
     routes().with_state(Arc::new(Desk::new(options)))
+}
+
+#[test]
+fn where_nothing_can_be_observed_the_live_view_is_told_so() {
+    let (status, fault) = ask(&router_over(None), "/api/v1/live", None);
+    assert_eq!(status, StatusCode::NOT_FOUND);
+    assert_eq!(fault["error"]["message"], "nothing is observed", "{fault}");
 }
 
 /// The status and the document that a request gets.

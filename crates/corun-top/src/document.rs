@@ -50,6 +50,21 @@ pub struct DaemonEntry {
     pub pid: u32,
     /// Does it carry out what its policy decides?
     pub applies: bool,
+    /// Why its policy plans nothing, or nothing that helps; none where it does.
+    pub no_plan: Option<NoPlanEntry>,
+}
+
+/// Why a daemon's policy plans nothing, or nothing that helps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct NoPlanEntry {
+    /// The reason's name, as metrics have it.
+    pub reason: &'static str,
+    /// What follows: that nothing is planned, or nothing that helps.
+    pub what: &'static str,
+    /// The reason in words.
+    pub why: &'static str,
+    /// What one can do.
+    pub help: &'static str,
 }
 
 /// The frame as JSON on one line, with the newest decisions alone, what a person did, and whose look it is.

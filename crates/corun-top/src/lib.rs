@@ -19,7 +19,7 @@ mod state;
 mod terminal;
 mod tree;
 
-pub use document::DaemonEntry;
+pub use document::{DaemonEntry, NoPlanEntry};
 pub use frame::{Figures, Frame, together};
 pub use live::{COUNTERS, Looks, Observer, Top};
 pub use replay::{Replay, ReplaySettings};

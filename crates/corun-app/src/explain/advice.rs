@@ -48,7 +48,9 @@ pub(super) fn give_way(other: &Competitor) -> Option<Advice> {
     };
     let renice = |nice: i32| format!("renice -n {nice} -p {whom}");
     let does = format!("lets {} give way", other.name);
-    Some(Advice { undo: Some(renice(other.nice)), ..advice(does, renice(nice)) })
+    let root = if other.may_be_given_back { "" } else { "sudo " };
+    let undo = format!("{root}{}", renice(other.nice));
+    Some(Advice { undo: Some(undo), ..advice(does, renice(nice)) })
 }
 
 /// A file of profiles, and those that were asked for.

@@ -2,12 +2,13 @@
 
 use corun_machine::CpuSet;
 
-use super::advice::{advice, give_way, profiles_option, record, record_neighbour, run_on, word};
+use super::advice::{advice, profiles_option, record, record_neighbour, run_on, word};
 use super::diagnosis::{
     Advice, Cause, CauseKind, Diagnosis, FarPartner, LostShare, Unknown, UnknownKind,
 };
 use super::facts::{MemoryFacts, ProgramFacts};
 use super::partners::{far_partner, unknown_wakers};
+use super::shares::{beyond_nice, larger_share};
 use super::stalls::{short_memory, slow_disk};
 
 /// A cause that takes less than this share of the time is not named.
@@ -108,6 +109,9 @@ fn waiting_for_cpu(facts: &ProgramFacts, split: &TimeSplit) -> Option<Cause> {
     if !others.is_empty() {
         found.push_str(&format!(" On its CPUs run {}.", others.join(", ")));
     }
+    if let Some(why) = beyond_nice(facts) {
+        found.push_str(&format!(" {why}"));
+    }
     if !facts.barred_cpus.is_empty() {
         let barred = facts.barred_cpus.in_words();
         found.push_str(&format!(
@@ -129,16 +133,8 @@ fn waiting_for_cpu(facts: &ProgramFacts, split: &TimeSplit) -> Option<Cause> {
             format!("lets it run on {barred} too, which others keep busy: all share alike then");
         helps.push(run_on(&wider, does, facts));
     }
-    if let Some(unit) = &facts.unit {
-        helps.push(advice(
-            "gives its unit a larger share of the CPUs (100 is the default)",
-            format!("systemctl set-property --runtime {} CPUWeight=1000", word(unit)),
-        ));
-    } else if let Some(other) = facts.competitors.iter().find_map(give_way) {
-        helps.push(other);
-    } else {
-        helps.push(advice("shows who uses the CPUs", "corun top"));
-    }
+    let shows = || advice("shows who uses the CPUs", "corun top");
+    helps.push(larger_share(facts).unwrap_or_else(shows));
     let is_sampled = facts.time.waiting_is_sampled;
     Some(Cause {
         kind: CauseKind::WaitingForCpu,

@@ -3,6 +3,8 @@
 use corun_machine::{CpuId, CpuSet};
 use serde::Serialize;
 
+use super::shares::SchedulingPlace;
+
 /// What was seen of a program: one process, or all of a unit or a cgroup.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ProgramFacts {
@@ -16,6 +18,8 @@ pub struct ProgramFacts {
     pub interval_s: f64,
     /// The systemd unit that the program is in; absent outside of units.
     pub unit: Option<String>,
+    /// Where its first process is in the scheduler's groups.
+    pub place: SchedulingPlace,
     /// What its threads did with their time.
     pub time: ThreadTime,
     /// Share of the time of the CPUs on which it ran that the host gave to other virtual machines, 0 to 1.
@@ -85,8 +89,14 @@ pub struct Competitor {
     pub cpus_busy: f64,
     /// Its nice value, -20 to 19.
     pub nice: i32,
+    /// May this user give it its nice value back once it was raised? Else root may.
+    pub may_be_given_back: bool,
+    /// Do nice values and weights count for it? They do not for one that is scheduled by priority or deadline.
+    pub is_weighed: bool,
     /// Its threads.
     pub threads: u32,
+    /// Where it is in the scheduler's groups.
+    pub place: SchedulingPlace,
 }
 
 /// A quota of CPU time at work.

@@ -11,6 +11,7 @@ mod observe;
 mod partners;
 #[cfg(test)]
 mod seeded_cases;
+mod shares;
 mod stalls;
 #[cfg(test)]
 mod tests;
@@ -26,3 +27,4 @@ pub use facts::{
 };
 pub use observe::ProgramObserver;
 pub use partners::{SeenThread, WakeCount};
+pub use shares::SchedulingPlace;

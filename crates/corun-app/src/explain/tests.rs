@@ -1,5 +1,6 @@
 //! Cases with a known cause, and cases in which nobody could tell.
 
+use corun_linux::cpu_weight::CpuGroup;
 use corun_machine::{CpuId, CpuSet};
 
 use super::*;
@@ -17,6 +18,7 @@ pub(super) fn calm() -> ProgramFacts {
         threads: 1,
         interval_s: 10.0,
         unit: None,
+        place: SchedulingPlace::default(),
         time: ThreadTime { on_cpu_s: 10.0, waiting_s: Some(0.0), ..ThreadTime::default() },
         stolen_share: 0.0,
         may_run_on: cpus("0-7"),
@@ -303,7 +305,13 @@ fn names_in_commands_are_single_words_to_a_shell() {
     let mut facts = calm();
     facts.time = waited(4.0, 6.0);
     facts.quota = quota(0.5, 3.0);
-    facts.unit = Some(r"a\x2db.service".to_owned());
+    facts.place.cgroups = vec![CpuGroup {
+        path: r"/system.slice/a\x2db.service".to_owned(),
+        file: "/sys/fs/cgroup/x/cpu.weight".into(),
+        is_weighed: true,
+        may_be_weighed: true,
+        weight: Some(100.0),
+    }];
     let commands = |facts: &ProgramFacts| -> Vec<String> {
         let causes = diagnose(facts).causes;
         causes.iter().map(|cause| cause.advice[0].command.clone()).collect()
@@ -416,7 +424,10 @@ fn what_helps_says_how_it_is_taken_back() {
         name: "batch".to_owned(),
         cpus_busy: 1.0,
         nice,
+        may_be_given_back: true,
+        is_weighed: true,
         threads,
+        place: SchedulingPlace::default(),
     };
     facts.competitors = vec![other(0, 1)];
     let advice = diagnose(&facts).causes[0].advice.clone();

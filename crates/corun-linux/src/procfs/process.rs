@@ -1,7 +1,9 @@
 //! One process: its first thread, its command, its user, its groups.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Read as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use corun_machine::CpuSet;
@@ -9,6 +11,9 @@ use corun_machine::CpuSet;
 use super::stat::Stat;
 use super::thread::{LINE_BYTES, is_gone, line_of};
 use crate::Roots;
+
+/// To so many bytes the kernel cuts the name of a process.
+const NAME_BYTES: usize = 15;
 
 /// How much of a command line is read.
 pub const COMMAND_LINE_BYTES: u64 = 4096;
@@ -99,6 +104,24 @@ impl Process {
         let path = fs::read_link(self.folder.join("exe")).ok()?;
         let text = path.to_string_lossy();
         Some(text.strip_suffix(" (deleted)").map_or_else(|| path.clone(), PathBuf::from))
+    }
+
+    /// The script that it executes, as its command line names it, with the arguments: of a file whose first line names an
+    /// interpreter the kernel runs that, names the process after the file all the same, and puts the interpreter and at most
+    /// one argument of its before the file (execve(2)). None of any other program, also of an interpreter that was itself
+    /// started with a script, and where this user may not see what is executed.
+    pub fn script(&self) -> Option<Vec<String>> {
+        let name = fs::read_to_string(self.folder.join("comm")).ok()?;
+        let is_named_after = |path: &Path| {
+            let file = path.file_name().map(OsStr::as_bytes).unwrap_or_default();
+            &file[..file.len().min(NAME_BYTES)] == name.trim_end_matches('\n').as_bytes()
+        };
+        if is_named_after(&self.executable()?) {
+            return None;
+        }
+        let mut words = self.command_line()?;
+        let place = (1..words.len().min(3)).find(|&at| is_named_after(Path::new(&words[at])))?;
+        Some(words.split_off(place))
     }
 
     /// The number of its effective user.
@@ -219,6 +242,33 @@ fn numbers(folder: &Path) -> io::Result<Vec<u32>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_script_is_what_the_kernel_names_the_process_after() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = folder.path().join("7");
+        fs::create_dir(&own).unwrap();
+        let script = |executable: &str, name: &str, words: &[&str]| {
+            let _ = fs::remove_file(own.join("exe"));
+            std::os::unix::fs::symlink(executable, own.join("exe")).unwrap();
+            fs::write(own.join("comm"), format!("{name}\n")).unwrap();
+            fs::write(own.join("cmdline"), words.join("\0") + "\0").unwrap();
+            Process::below(folder.path(), 7).script()
+        };
+        let words = |words: &[&str]| Some(words.iter().map(ToString::to_string).collect());
+        let bash = "/usr/bin/bash";
+        let found = script(bash, "spin.sh", &["/bin/bash", "./spin.sh", "a"]);
+        assert_eq!(found, words(&["./spin.sh", "a"]));
+        let found = script(bash, "spin.sh", &["/bin/bash", "-eu", "/opt/spin.sh"]);
+        assert_eq!(found, words(&["/opt/spin.sh"]));
+        let long = "nightly-report-of-sales";
+        let found = script("/usr/bin/python3.11", "nightly-report-", &["python3", long]);
+        assert_eq!(found, words(&[long]));
+        assert_eq!(script(bash, "bash", &["bash", "./spin.sh"]), None);
+        assert_eq!(script("/opt/solver", "solver", &["solver", "solver"]), None);
+        // A program that calls itself something is no script.
+        assert_eq!(script("/opt/server", "worker", &["server", "--as", "x", "worker"]), None);
+    }
 
     #[test]
     fn a_process_says_what_it_runs_and_who_it_is() {

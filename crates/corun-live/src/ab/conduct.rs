@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::design::{Design, SwitchbackBlock};
-use super::experiment::{Advice, Done, Effect, Harm, SwitchbackExperiment};
+use super::experiment::{Advice, Done, Effect, Harm, NeededPairs, SwitchbackExperiment};
 
 /// What an experiment is made on.
 pub trait Subject {
@@ -72,8 +72,17 @@ pub struct PairProgress {
     pub programs: Vec<(String, Effect)>,
     /// Time since it began.
     pub elapsed: Duration,
-    /// Time that it takes still for the wanted precision, as far as can be told.
-    pub needed: Option<Duration>,
+    /// How much longer it goes on, as far as can be told and where nothing else ends it before.
+    pub needed: Option<NeededTime>,
+}
+
+/// How much longer an experiment goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NeededTime {
+    /// From now on.
+    pub time: Duration,
+    /// What ends it then.
+    pub until: Done,
 }
 
 /// Why an experiment ended.
@@ -102,8 +111,8 @@ pub struct Conclusion {
     pub experiment: SwitchbackExperiment,
     /// How long it took.
     pub elapsed: Duration,
-    /// Time that it would take still for the wanted precision, as far as can be told.
-    pub needed: Option<Duration>,
+    /// How much longer it would take until it is done, as far as can be told.
+    pub needed: Option<NeededTime>,
     /// What could not be undone.
     pub unrestored: Option<SubjectError>,
 }
@@ -155,7 +164,7 @@ struct Run {
     limits: StoppingLimits,
     began: Duration,
     pair_length: Duration,
-    needed: Option<Duration>,
+    needed: Option<NeededTime>,
 }
 
 impl Run {
@@ -184,7 +193,7 @@ impl Run {
             match self.experiment.advice() {
                 Advice::StopHarm(harm) => return Ended::Harm(harm),
                 Advice::Done(done) => return Ended::Done(done),
-                Advice::Continue { needed_pairs } => self.needed = self.time_of(needed_pairs),
+                Advice::Continue { needed } => self.needed = self.time_of(needed),
             }
             report(&PairProgress {
                 pairs: self.experiment.pairs(),
@@ -234,7 +243,9 @@ impl Run {
         }
     }
 
-    fn time_of(&self, pairs: Option<usize>) -> Option<Duration> {
-        self.pair_length.checked_mul(u32::try_from(pairs?).ok()?)
+    fn time_of(&self, needed: Option<NeededPairs>) -> Option<NeededTime> {
+        let NeededPairs { pairs, until } = needed?;
+        let time = self.pair_length.checked_mul(u32::try_from(pairs).ok()?)?;
+        Some(NeededTime { time, until })
     }
 }

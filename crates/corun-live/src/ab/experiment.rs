@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::design::SwitchbackBlock;
-use super::sequence::{self, LARGEST_LOG};
+use super::sequence::{self, Interval, LARGEST_LOG};
 
 /// Which way is good?
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -53,14 +53,23 @@ pub struct Effect {
 pub enum Advice {
     /// Go on.
     Continue {
-        /// Pairs that it takes from now on until the wanted precision, as far as can be told; none where
-        /// nothing can be told yet or it takes more than a hundred thousand.
-        needed_pairs: Option<usize>,
+        /// What it takes from now on until the experiment is done, as far as can be told; none where nothing can be
+        /// told yet or it takes more than a hundred thousand pairs.
+        needed: Option<NeededPairs>,
     },
     /// A program is harmed: turn the policy off.
     StopHarm(Harm),
     /// What was asked is known.
     Done(Done),
+}
+
+/// How much longer an experiment goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NeededPairs {
+    /// Pairs of blocks from now on.
+    pub pairs: usize,
+    /// What ends it then.
+    pub until: Done,
 }
 
 /// A program that is harmed.
@@ -237,21 +246,22 @@ impl SwitchbackExperiment {
         }
         let settings = &self.settings;
         let error = settings.error / 2.0;
-        let low = sequence::lower(&self.overall, error, 1.0);
-        let high = sequence::upper(&self.overall, error, 1.0);
         let half_width = (settings.precision_percent / 100.0).ln_1p();
-        if let (Some(low), Some(high)) = (low, high)
-            && high - low <= 2.0 * half_width
-        {
+        let narrow = |interval: &Interval| interval.is_within(half_width);
+        let now = Interval::of(&self.overall, error, 1.0);
+        if narrow(&now) {
             return Advice::Done(Done::Precise);
         }
-        let clear = low.is_some_and(|low| low > 0.0) || high.is_some_and(|high| high < 0.0);
-        if settings.until_clear && clear {
+        if settings.until_clear && now.leaves_out_zero() {
             return Advice::Done(Done::Clear);
         }
-        let needed = sequence::needed(&self.overall, settings.error, half_width, FAR);
-        let left = |pairs: usize| pairs.saturating_sub(self.overall.len()).max(1);
-        Advice::Continue { needed_pairs: needed.map(left) }
+        let needed = |until, is_enough: &dyn Fn(&Interval) -> bool| {
+            let all = sequence::needed(&self.overall, error, FAR, is_enough)?;
+            Some(NeededPairs { pairs: all.saturating_sub(self.pairs()).max(1), until })
+        };
+        let clear = settings.until_clear.then(|| needed(Done::Clear, &Interval::leaves_out_zero));
+        let first = [clear.flatten(), needed(Done::Precise, &narrow)];
+        Advice::Continue { needed: first.into_iter().flatten().min_by_key(|one| one.pairs) }
     }
 
     /// The program that is harmed, where one is.

@@ -15,11 +15,13 @@ mod shell;
 
 pub use commands::{Commands, Switch};
 pub use conduct::{
-    Conclusion, Ended, PairProgress, StoppingLimits, Subject, SubjectError, Waited, conduct,
+    Conclusion, Ended, NeededTime, PairProgress, StoppingLimits, Subject, SubjectError, Waited,
+    conduct,
 };
 pub use design::{Design, DesignSettings, SwitchbackBlock};
 pub use experiment::{
-    Advice, Better, Done, Effect, ExperimentSettings, Harm, HarmKind, SwitchbackExperiment,
+    Advice, Better, Done, Effect, ExperimentSettings, Harm, HarmKind, NeededPairs,
+    SwitchbackExperiment,
 };
 pub use metric::{Metric, MetricKind, MetricSource};
 pub use sched_cache::SchedCache;

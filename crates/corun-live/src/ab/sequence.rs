@@ -84,29 +84,48 @@ pub(super) fn centre(differences: &[f64]) -> Option<f64> {
     (count > 0).then(middle)
 }
 
-/// How many differences like these it takes, in all, until the interval is no wider than
-/// `half_width` to either side; none beyond `most`.
+/// The centres that are not refuted.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Interval {
+    low: Option<f64>,
+    high: Option<f64>,
+}
+
+impl Interval {
+    /// With this chance of error to either side; `times` as in [`log_capital`].
+    pub(super) fn of(differences: &[f64], error: f64, times: f64) -> Self {
+        Self { low: lower(differences, error, times), high: upper(differences, error, times) }
+    }
+
+    /// Is it no wider than so much to either side?
+    pub(super) fn is_within(&self, half_width: f64) -> bool {
+        matches!((self.low, self.high), (Some(low), Some(high)) if high - low <= 2.0 * half_width)
+    }
+
+    /// Is the centre surely above zero, or surely below?
+    pub(super) fn leaves_out_zero(&self) -> bool {
+        self.low.is_some_and(|low| low > 0.0) || self.high.is_some_and(|high| high < 0.0)
+    }
+}
+
+/// How many differences like these it takes, in all, until their interval is enough; none beyond `most`. An interval of
+/// more differences like these is enough where one of fewer is.
 pub(super) fn needed(
     differences: &[f64],
     error: f64,
-    half_width: f64,
     most: usize,
+    is_enough: &dyn Fn(&Interval) -> bool,
 ) -> Option<usize> {
     let count = differences.len() as f64;
-    let narrow = |pairs: usize| {
-        let times = pairs as f64 / count;
-        match (lower(differences, error / 2.0, times), upper(differences, error / 2.0, times)) {
-            (Some(low), Some(high)) => high - low <= 2.0 * half_width,
-            _ => false,
-        }
-    };
-    if differences.is_empty() || !narrow(most) {
+    let suffices =
+        |pairs: usize| is_enough(&Interval::of(differences, error, pairs as f64 / count));
+    if differences.is_empty() || !suffices(most) {
         return None;
     }
     let (mut low, mut high) = (0, most);
     while high - low > 1 {
         let middle = low + (high - low) / 2;
-        if narrow(middle) { high = middle } else { low = middle }
+        if suffices(middle) { high = middle } else { low = middle }
     }
     Some(high)
 }
@@ -163,13 +182,25 @@ mod tests {
     #[test]
     fn what_is_needed_is_enough_and_not_too_much() {
         let differences: Vec<f64> = (0..12).map(|i| 0.05 + 0.01 * f64::from(i % 4)).collect();
-        let pairs = needed(&differences, 0.05, 0.002, 100_000).unwrap();
+        let within = |half_width: f64| move |interval: &Interval| interval.is_within(half_width);
+        let pairs = needed(&differences, 0.025, 100_000, &within(0.002)).unwrap();
         let width = |pairs: usize| {
             let times = pairs as f64 / 12.0;
             upper(&differences, 0.025, times).unwrap() - lower(&differences, 0.025, times).unwrap()
         };
         assert!(width(pairs) <= 0.004 && width(pairs - 1) > 0.004);
-        assert_eq!(needed(&differences, 0.05, 1e-9, 100_000), None);
+        assert_eq!(needed(&differences, 0.025, 100_000, &within(1e-9)), None);
+    }
+
+    /// Equal signs are sure after as many pairs as any effect takes; of differences around zero no number is enough.
+    #[test]
+    fn a_sign_is_clear_as_soon_as_any_can_be_and_never_where_there_is_none() {
+        let clear =
+            |differences: &[f64]| needed(differences, 0.025, 100_000, &Interval::leaves_out_zero);
+        assert_eq!(clear(&[10.0; 3]), Some(least_pairs(0.05)));
+        assert_eq!(clear(&[-10.0; 3]), Some(least_pairs(0.05)));
+        assert_eq!(clear(&[0.1, -0.1]), None);
+        assert_eq!(clear(&[]), None);
     }
 
     proptest! {

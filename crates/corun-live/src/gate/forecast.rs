@@ -38,8 +38,8 @@ pub(crate) enum Expectation {
 pub(super) struct Forecast {
     model: Arc<Model>,
     library: Library,
-    /// By the profile's name; none where this machine cannot load it.
-    loaded: BTreeMap<String, Option<Arc<LoadedProgram>>>,
+    /// By the profile's name; the reason where there is none, or it cannot be used on this machine.
+    loaded: BTreeMap<String, Result<Arc<LoadedProgram>, String>>,
     scratch: Scratch,
 }
 
@@ -95,9 +95,9 @@ impl Forecast {
             if demand < LEAST_SHARE && !is_sent {
                 continue;
             }
-            let program = self.program(&own.profile).ok_or_else(|| {
-                format!("there is no profile of {} for this machine", view.program)
-            })?;
+            // One that was found for the process by its command line goes before the name of what it belongs to.
+            let profile = view.profile.as_deref().unwrap_or(&own.profile);
+            let program = self.program(profile, &view.program)?;
             let cpu = self.model.machine().cpu_index(own.facts.cpu);
             let cpu = cpu.ok_or_else(|| format!("CPU {} is not described", own.facts.cpu.0))?;
             wanting.push(Wanting { thread, program, demand: demand.max(LEAST_SHARE), cpu });
@@ -122,13 +122,19 @@ impl Forecast {
         })
     }
 
-    fn program(&mut self, name: &str) -> Option<Arc<LoadedProgram>> {
-        if !self.loaded.contains_key(name) {
-            let profile = self.library.find(name);
-            let loaded = profile.and_then(|profile| self.model.load(profile).ok()).map(Arc::new);
-            self.loaded.insert(name.to_owned(), loaded);
+    /// The program of a profile. `program`: whose profile it is, for people.
+    fn program(&mut self, profile: &str, program: &str) -> Result<Arc<LoadedProgram>, String> {
+        if let Some(known) = self.loaded.get(profile) {
+            return known.clone();
         }
-        self.loaded.get(name)?.clone()
+        let loaded = match self.library.find(profile) {
+            None => Err(format!("there is no profile of {program}")),
+            Some(found) => self.model.load(found).map(Arc::new).map_err(|error| {
+                format!("the profile {profile} cannot be used on this machine: {error}")
+            }),
+        };
+        self.loaded.insert(profile.to_owned(), loaded.clone());
+        loaded
     }
 
     /// Instructions a second of each thread, where each may run on these CPUs (by the table's index).

@@ -139,7 +139,11 @@ impl Policy for Swaps {
 }
 
 /// A host in a dry run.
-fn dry_host(programs: &[(&str, u32)], policy: Box<dyn Policy>) -> (tempfile::TempDir, Host) {
+fn dry_host(
+    programs: &[(&str, u32)],
+    policy: Box<dyn Policy>,
+    sources: Vec<Box<dyn Source>>,
+) -> (tempfile::TempDir, Host) {
     let machine = Arc::new(preset("xeon-x5365").unwrap());
     let folder = tempfile::tempdir().unwrap();
     let roots = Roots { sys: folder.path().join("sys"), ..Roots::default() };
@@ -148,7 +152,7 @@ fn dry_host(programs: &[(&str, u32)], policy: Box<dyn Policy>) -> (tempfile::Tem
     let actuators: Vec<Box<dyn crate::Actuator>> = vec![Box::new(PlacementActuator::new(&roots))];
     let told = Box::new(Told::new(programs));
     let options = HostOptions::default();
-    let host = Host::new(machine, vec![policy], told, Vec::new(), actuators, roots, options);
+    let host = Host::new(machine, vec![policy], told, sources, actuators, roots, options);
     (folder, host.unwrap())
 }
 
@@ -168,8 +172,19 @@ fn verdicts(tick: &Tick) -> Vec<String> {
 
 /// What becomes of a plan that sends threads from some CPUs to others, in a dry run.
 fn asked(programs: &[(&str, u32)], from: &[&'static str], to: &[&'static str]) -> Vec<String> {
+    asked_with(Finds(&[]), programs, from, to)
+}
+
+/// The same, where these profiles were found.
+fn asked_with(
+    found: Finds,
+    programs: &[(&str, u32)],
+    from: &[&'static str],
+    to: &[&'static str],
+) -> Vec<String> {
     let policy = Holds::default();
-    let (_folder, mut host) = dry_host(programs, Box::new(policy.clone()));
+    let sources: Vec<Box<dyn Source>> = vec![Box::new(found)];
+    let (_folder, mut host) = dry_host(programs, Box::new(policy.clone()), sources);
     policy.tell(from);
     host.tick_at(at(1)).unwrap();
     host.gate_by(gate(&Arc::new(host.machine().clone()), GateOptions::default()));
@@ -224,7 +239,7 @@ fn alike_threads_are_not_swapped_and_what_is_so_already_is_no_plan() {
 fn a_swap_of_threads_with_the_same_cpus_is_judged() {
     let swapped = |programs: &[(&str, u32)]| {
         let policy = Swaps::default();
-        let (_folder, mut host) = dry_host(programs, Box::new(policy.clone()));
+        let (_folder, mut host) = dry_host(programs, Box::new(policy.clone()), Vec::new());
         host.tick_at(at(1)).unwrap();
         host.gate_by(gate(&Arc::new(host.machine().clone()), GateOptions::default()));
         *policy.0.lock().unwrap() = true;
@@ -259,6 +274,37 @@ fn a_plan_that_moves_nobody_leaves_the_one_on_trial() {
 fn a_program_without_a_profile_is_let_through() {
     let made = asked(&[("nobody-knows", 0), ("sort", 4)], &["0", "4"], &["0", "0"]);
     assert_eq!(made, ["made"]);
+}
+
+/// Finds these profiles for the threads, by their order, whatever their targets are called.
+struct Finds(&'static [&'static str]);
+
+impl Source for Finds {
+    fn name(&self) -> &'static str {
+        "profiles"
+    }
+
+    fn counters(&self) -> Vec<CounterKind> {
+        Vec::new()
+    }
+
+    fn count(&mut self, _: Nanoseconds, threads: &mut Threads) -> Result<(), SourceError> {
+        for ((view, _), profile) in threads.iter_mut().zip(self.0) {
+            view.profile = Some((*profile).into());
+        }
+        Ok(())
+    }
+}
+
+/// A target may be many programs, such as all services: the gate goes by the profile that was found for each process.
+#[test]
+fn the_gate_goes_by_the_profile_that_was_found_for_a_process() {
+    let programs = [("services", 0), ("services", 4)];
+    let alike = asked_with(Finds(&["sort", "sort"]), &programs, &["0", "4"], &["4", "0"]);
+    assert!(alike[0].contains("expects +0.0 % in all, which is within the noise"), "{alike:?}");
+    let apart = Finds(&["kernel-triad", "kernel-chase"]);
+    let refused = asked_with(apart, &programs, &["0", "4"], &["0", "1"]);
+    assert!(refused[0].ends_with(" in all, which is a loss"), "{refused:?}");
 }
 
 /// Each thread does 1e9 instructions a second where it may use several CPUs, and a share of that elsewhere.
@@ -358,7 +404,7 @@ fn a_plan_that_the_counters_show_to_harm_is_undone_and_the_policy_rests() {
     let notes: Vec<String> = (0..6).flat_map(|_| acting.tick().unread).collect();
     assert_eq!(notes.len(), 1, "{notes:?}");
     let expected = "gate: the plan of 7.0 s made all programs -30.0 % (the model could not tell: there is no \
-                    profile of nobody-knows for this machine); the plan is undone";
+                    profile of nobody-knows); the plan is undone";
     assert_eq!(notes[0], expected);
     assert_eq!(acting.may_run_on(), before, "the plan stands");
     // It was told before it was asked again, and again when what it asked for then was refused.
@@ -429,7 +475,7 @@ fn a_plan_that_was_refused_is_remembered_for_five_seconds() {
     // And the gate itself: remembered or asked anew, the answer to the same question is the same.
     let policy = Holds::default();
     let programs = [("openssl", 0), ("openssl", 2), ("flac", 4)];
-    let (_folder, mut host) = dry_host(&programs, Box::new(policy.clone()));
+    let (_folder, mut host) = dry_host(&programs, Box::new(policy.clone()), Vec::new());
     policy.tell(&["0", "2", "4"]);
     host.tick_at(at(1)).unwrap();
     host.gate_by(gate(&Arc::new(host.machine().clone()), GateOptions::default()));

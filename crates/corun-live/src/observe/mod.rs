@@ -14,7 +14,7 @@ use corun_policy::{CounterKind, Nanoseconds};
 pub use homes::MemoryByNode;
 pub use modelled::ModelledSource;
 pub use perf::PerfSource;
-pub use profiles::{StoredProfiles, command_of, profile_of};
+pub use profiles::{StoredProfiles, commands_of, profile_of};
 pub use recorded::RecordingSource;
 pub use resctrl::ResctrlMonitor;
 pub use scheduler::{InKernelCounts, SchedulerSource, SharedCounts};

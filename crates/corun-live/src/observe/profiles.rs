@@ -69,15 +69,10 @@ impl StoredProfiles {
             .get(&key)
             .filter(|found| found.profile.is_some() || readings < found.looked + LOOK_AGAIN);
         if known.is_none() {
-            let (command, profile) = match command_of(&self.roots, task.pid) {
-                Some(command) => {
-                    let profile = profile_of(&self.library, &command);
-                    let profile = profile.map(|one| Arc::from(one.name.as_str()));
-                    (command, profile)
-                }
-                None => (Vec::new(), None),
-            };
-            let command = command.join(" ");
+            let commands = commands_of(&self.roots, task.pid);
+            let profile = profile_of(&self.library, &commands);
+            let profile: Option<Arc<str>> = profile.map(|one| Arc::from(one.name.as_str()));
+            let command = commands.first().map_or(String::new(), |words| words.join(" "));
             match &profile {
                 Some(profile) => {
                     tracing::info!(thread = %task, command, profile = %profile, "profile")
@@ -151,10 +146,14 @@ impl Source for StoredProfiles {
     }
 }
 
-/// The profile of a command line (the executable, then its arguments): the one recorded from the
-/// same executable's name with the same arguments; else the one that is named after the
-/// executable; else the only one that was recorded from it.
-pub fn profile_of<'a>(library: &'a Library, command: &[String]) -> Option<&'a Profile> {
+/// The profile of a process by its command lines ([`commands_of`]), that of the first that has one: the one recorded from
+/// the same executable's name with the same arguments; else the one that is named after the executable; else the only one
+/// that was recorded from it.
+pub fn profile_of<'a>(library: &'a Library, commands: &[Vec<String>]) -> Option<&'a Profile> {
+    commands.iter().find_map(|command| profile_of_command(library, command))
+}
+
+fn profile_of_command<'a>(library: &'a Library, command: &[String]) -> Option<&'a Profile> {
     let executable = file_name(command.first()?)?;
     let recorded: Vec<(&Profile, &[String])> = library
         .iter()
@@ -178,9 +177,15 @@ fn file_name(path: &str) -> Option<&str> {
     Path::new(path).file_name()?.to_str()
 }
 
-/// The executable and arguments of a process; none where this user may not see them.
-pub fn command_of(roots: &Roots, pid: u32) -> Option<Vec<String>> {
+/// The command lines of a process, each an executable and its arguments: of a script the script's, then that of its
+/// interpreter with the script among the arguments. None where this user may not see them.
+pub fn commands_of(roots: &Roots, pid: u32) -> Vec<Vec<String>> {
     let process = Process::new(roots, pid);
+    process.script().into_iter().chain(executed(&process)).collect()
+}
+
+/// The file that a process executes, and its arguments.
+fn executed(process: &Process) -> Option<Vec<String>> {
     let mut words = process.command_line()?;
     // A program may call itself anything; its file says what it is, where we may see it.
     if let Some(executable) = process.executable()
@@ -218,7 +223,7 @@ mod tests {
 
     fn found<'a>(library: &'a Library, command: &[&str]) -> Option<&'a str> {
         let command: Vec<String> = command.iter().map(|&word| word.to_owned()).collect();
-        profile_of(library, &command).map(|profile| profile.name.as_str())
+        profile_of(library, &[command]).map(|profile| profile.name.as_str())
     }
 
     #[test]
@@ -237,6 +242,25 @@ mod tests {
         assert_eq!(found(&library, &["/bin/gzip", "-k"]), Some("gzip"));
         assert_eq!(found(&library, &["awk"]), None);
         assert_eq!(found(&library, &[]), None);
+    }
+
+    /// A script may be recorded by its own name, or as an argument of its interpreter.
+    #[test]
+    fn a_script_s_profile_is_found_however_it_was_recorded() {
+        let folder = tempfile::tempdir().unwrap();
+        let process = folder.path().join("7");
+        fs::create_dir(&process).unwrap();
+        fs::write(process.join("cmdline"), "/bin/bash\0./spin.sh\0a\0").unwrap();
+        fs::write(process.join("comm"), "spin.sh\n").unwrap();
+        std::os::unix::fs::symlink("/usr/bin/bash", process.join("exe")).unwrap();
+        let roots = Roots { proc: folder.path().to_owned(), ..Roots::default() };
+        let commands = commands_of(&roots, 7);
+        assert_eq!(commands, [vec!["./spin.sh", "a"], vec!["/usr/bin/bash", "./spin.sh", "a"]]);
+        let by_script = library(&[("spin", &["/opt/spin.sh", "a"]), ("shell", &["bash", "x.sh"])]);
+        let by_shell = library(&[("spin", &["bash", "./spin.sh", "a"]), ("x", &["bash", "x.sh"])]);
+        for library in [by_script, by_shell] {
+            assert_eq!(profile_of(&library, &commands).unwrap().name, "spin");
+        }
     }
 
     fn threads(those: &[(u32, &str)]) -> Threads {

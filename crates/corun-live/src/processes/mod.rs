@@ -79,7 +79,8 @@ pub struct Rule {
     /// Its effective user: a name or a number.
     pub user: Option<String>,
     /// A pattern over the executable's file name, or over its path if the pattern has a slash:
-    /// `postgres`, `/opt/*/bin/java`. A script's executable is its interpreter.
+    /// `postgres`, `/opt/*/bin/java`. Of a script its own name or path fits as well as its interpreter's
+    /// ([`Process::script`]).
     pub command: Option<String>,
     /// A pattern over the command line, arguments parted by spaces: `*--role worker*`. Of a longer one its
     /// first [`COMMAND_LINE_BYTES`](corun_linux::procfs::COMMAND_LINE_BYTES).

@@ -110,16 +110,20 @@ fn units(path: &str) -> impl Iterator<Item = &str> {
 }
 
 impl Command {
-    /// By the executable where this user may see it; else by what the kernel calls the process.
+    /// By the executable, and of a script by that too, where this user may see it; else by what the kernel calls the
+    /// process.
     fn matches(&self, process: &Process, comm: &str) -> bool {
         let Some(path) = process.executable() else {
             return !self.path && self.glob.is_match(comm);
         };
-        if self.path {
-            self.glob.is_match(path)
-        } else {
-            path.file_name().is_some_and(|name| self.glob.is_match(name))
-        }
+        let is_meant = |path: &Path| match path.file_name() {
+            Some(name) if !self.path => self.glob.is_match(name),
+            _ => self.path && self.glob.is_match(path),
+        };
+        // The kernel cuts the name that it shows.
+        let is_shown = || !self.path && self.glob.is_match(comm);
+        let is_script = |words: Vec<String>| is_meant(Path::new(&words[0])) || is_shown();
+        is_meant(&path) || process.script().is_some_and(is_script)
     }
 }
 

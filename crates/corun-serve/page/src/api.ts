@@ -239,7 +239,7 @@ export interface Look {
   not_measured: string[];
   notes: string[];
   /** The daemon whose look it is, where it is one's; does it carry out what its policy decides? */
-  daemon?: { pid: number; applies: boolean };
+  daemon?: { pid: number; applies: boolean; no_plan: { reason: string; what: string; why: string; help: string } | null };
   /** Where viewers may act: what was done, and what the policy would do now. */
   act?: {
     revision: number;
@@ -262,6 +262,8 @@ export interface AbPair {
   pairs: number;
   elapsed_seconds: number;
   needed_seconds: number | null;
+  /** What ends it then. */
+  needed_until: "precise" | "clear" | null;
   overall: AbEffect;
   programs: ({ name: string } & AbEffect)[];
 }

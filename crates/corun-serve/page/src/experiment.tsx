@@ -60,7 +60,7 @@ function Known({ known }: { known: AbProgress }) {
           {counted(newest.pairs, "pair")} in {time(newest.elapsed_seconds)}: <strong>{effect(newest.overall)}</strong>.{" "}
           {result ? ENDED[result.ended] ?? shown(result.ended)
             : newest.needed_seconds === null ? "How long it takes cannot be told yet."
-              : `Some ${time(newest.needed_seconds)} more to know it to ${about.precision_percent} %.`}
+              : `Some ${time(newest.needed_seconds)} more ${newest.needed_until === "clear" ? "until its sign is clear" : `to know it to ${about.precision_percent} %`}.`}
           {result?.harmed && ` It was ${shown(result.harmed)}.`}{result?.error && ` ${shown(result.error)}`}
         </>}
       </p>

@@ -14,6 +14,8 @@ import { Slides, Tree } from "./tree";
 
 /** Looks of which figures are kept. */
 const KEPT = 120;
+/** Programs that the table shows until all are asked for, the busiest. */
+const BUSIEST = 20;
 /** Threads that are named on a CPU. */
 const NAMED = 6;
 /** Most threads of which each slides from CPU to CPU. */
@@ -61,9 +63,7 @@ export function Live({ drawing, experiment }: { drawing: Drawing | null; experim
   if (!drawing) {
     return (
       <div class="empty">
-        <p>Nothing is observed. Start corun with the processes to look at:</p>
-        <p><code>corun serve --user NAME</code>, <code>--pid PID</code>, <code>--command PATTERN</code>, <code>--unit UNIT</code>, <code>--config FILE</code>, or with a daemon that runs: <code>--daemon</code></p>
-        <p class="note">Looking changes nothing.</p>
+        <p>This machine cannot be looked at; where <code>corun serve</code> was started it says why.</p>
       </div>
     );
   }
@@ -113,11 +113,16 @@ function Now({ look, drawing, series, held, hold }: { look: Look; drawing: Drawi
     if (here) here.push(thread);
     else onCpu.set(thread.cpu, [thread]);
   }
-  // Looks name the busiest first; a thread that stays where it is keeps its place.
-  for (const here of onCpu.values()) here.sort((one, other) => one.tid - other.tid);
+  // Looks name the busiest first; a thread that stays where it is keeps its place. Of more than are named, those that run
+  // or are ready are.
+  const runs = (one: Look["threads"][number]) => Number(one.state === "running");
+  for (const here of onCpu.values()) here.sort((one, other) => (here.length > NAMED ? runs(other) - runs(one) : 0) || one.tid - other.tid);
   const most = Math.max(...look.llcs.map((one) => one.memory_bytes_per_s ?? one.cpus_busy ?? 0), 1e-9);
   const by = look.llcs.some((one) => one.memory_bytes_per_s !== null) ? "memory traffic its threads have" : "CPUs its threads keep busy";
   const decisions = [...look.decisions].reverse();
+  const [all, setAll] = useState(false);
+  const programs = all ? look.programs : look.programs.slice(0, BUSIEST);
+  const left = look.programs.length - BUSIEST;
   return (
     <div ref={root}>
       <div class="compare-head">
@@ -129,6 +134,7 @@ function Now({ look, drawing, series, held, hold }: { look: Look; drawing: Drawi
         </p>
         <button type="button" aria-pressed={held} onClick={hold}>{held ? "Go on" : "Pause the view"}</button>
       </div>
+      {look.daemon?.no_plan && <p class="lead no-plan">The daemon says that {look.daemon.no_plan.what}: {look.daemon.no_plan.why}. What one can do: {look.daemon.no_plan.help}.</p>}
       {look.notes.map((note) => <p class="notice" key={note}>{shown(note)}</p>)}
       {look.not_measured.length > 0 && <p class="note">Not measured here: {look.not_measured.join(", ")} (corun doctor says why{look.daemon && "; a daemon counts what its policy goes by, corun top all that can be"}).</p>}
       <div class="columns">
@@ -168,7 +174,7 @@ function Now({ look, drawing, series, held, hold }: { look: Look; drawing: Drawi
               <table class="live-programs">
                 <thead><tr><th scope="col">program</th><th scope="col">CPUs busy</th><th scope="col">waiting</th><th scope="col">MPKI</th><th scope="col">memory traffic</th></tr></thead>
                 <tbody>
-                  {look.programs.slice(0, 60).map((one) => {
+                  {programs.map((one) => {
                     const kept = series.get(one.program);
                     const name = shown(one.program);
                     return (
@@ -184,6 +190,9 @@ function Now({ look, drawing, series, held, hold }: { look: Look; drawing: Drawi
                 </tbody>
               </table>
             </div>
+            {left > 0 && (
+              <button type="button" class="link" aria-expanded={all} onClick={() => setAll(!all)}>{all ? `Show the ${BUSIEST} busiest programs alone` : `Show ${counted(left, "less busy program")} too`}</button>
+            )}
             <Others look={look} />
             <p class="note">CPUs busy and waiting are since the look before. Waiting: threads that are ready and have no CPU. MPKI: LLC misses per 1000 instructions.</p>
           </section>

@@ -147,7 +147,7 @@ function Page() {
         {state.view === "compare" && drawing && <Compare state={state} drawing={drawing} policies={lists.policies} open={change} />}
         {state.view === "live" && <Live drawing={lists.session.live} experiment={lists.session.experiment} />}
         {state.view === "recordings" && <Recordings />}
-        <Words view={state.view} />
+        <Words />
       </main>
     </>
   );

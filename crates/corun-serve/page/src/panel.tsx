@@ -141,8 +141,8 @@ export function Panel(props: Props) {
       )}
       <AnyCpu {...props} />
       <dl class="small-figures">
-        <div><dt>Instructions a cycle</dt><dd>{fixed(figures.ipc, 2)}</dd></div>
-        <div><dt>Misses per 1000 instructions</dt><dd>{fixed(figures.llc_mpki, 2)}</dd></div>
+        <div><dt>Instructions per cycle (IPC)</dt><dd>{fixed(figures.ipc, 2)}</dd></div>
+        <div><dt>LLC misses per 1000 instructions (MPKI)</dt><dd>{fixed(figures.llc_mpki, 2)}</dd></div>
         <div><dt>Memory traffic</dt><dd>{traffic(figures.bandwidth_mb_per_s)}</dd></div>
         <div><dt>LLC held</dt><dd>{size(figures.llc_occupancy_bytes)}</dd></div>
       </dl>

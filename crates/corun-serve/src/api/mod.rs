@@ -89,9 +89,8 @@ async fn description() -> Response {
 /// Looks at this machine as they come, one event each.
 async fn live(State(desk): State<Arc<Desk>>) -> Result<Response, Failure> {
     let Some(live) = &desk.options.live else {
-        return Err(Failure::new(Part::Live, "nothing is observed").hint(
-            "corun serve --pid PID, --user NAME, --command PATTERN, --unit UNIT or --config FILE",
-        ));
+        let hint = "corun serve says at its start why this machine cannot be looked at";
+        return Err(Failure::new(Part::Live, "nothing is observed").hint(hint));
     };
     let (looks, viewing) = live.viewer();
     Ok(events(looks, viewing))

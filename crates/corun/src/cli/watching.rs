@@ -22,7 +22,7 @@ pub(crate) struct TargetArgs {
     /// Processes of this user, by name or number; given again, of that user too
     #[arg(short, long, value_name = "USER")]
     pub(crate) user: Vec<String>,
-    /// Processes whose executable's name matches, or its path where the pattern has a slash; given again,
+    /// Processes whose executable's or script's name matches, or its path where the pattern has a slash; given again,
     /// that program's too
     #[arg(long, value_name = "PATTERN")]
     pub(crate) command: Vec<String>,

@@ -4,7 +4,7 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::thread;
 
-use corun_app::{Cancel, find_machine, open_library};
+use corun_app::{Cancel, find_machine, open_library, tell};
 use corun_machine::Machine;
 use corun_serve::{Asker, Attached, Live, ServeError, ServeOptions, Server, follow_experiment};
 use corun_top::{COUNTERS, Observer};
@@ -80,31 +80,37 @@ impl Watched {
     }
 }
 
-/// What was asked for; none where nothing is watched.
+/// What was asked for; where nobody is named all programs that this user may look into. None where these cannot be watched,
+/// which is said: the page's other views need no machine.
 fn watched(arguments: &ServeArgs) -> Outcome<Option<Watched>> {
     if let Some(socket) = &arguments.daemon {
         return Ok(Some(Watched::Daemon(Attached::to(socket, arguments.act)?)));
     }
-    if arguments.targets.is_given() {
-        let watch = watch(&Asked {
-            targets: &arguments.targets,
-            figures: &arguments.figures,
-            policy: arguments.policy.as_deref(),
-            seed: arguments.seed,
-            counters: COUNTERS.to_vec(),
-            out_of_sight: true,
-            act: arguments.act,
-            journals: arguments.journals.as_deref(),
-            else_all: true,
-        })?;
-        let observer = Observer::new(watch, arguments.figures.interval);
-        return Ok(Some(Watched::Own(Box::new(observer))));
+    let is_named = arguments.targets.is_given();
+    if arguments.act && !is_named {
+        return Err(Failure::input("--act: nobody is named who may be acted on")
+            .hint("--daemon, --user NAME, --command PATTERN, --unit UNIT or --pid PID"));
     }
-    let what = match (arguments.act, &arguments.policy) {
-        (true, _) => "--act: nothing is watched that could be acted on",
-        (_, Some(_)) => "--policy: nothing is watched for which it could decide",
-        _ => return Ok(None),
-    };
-    Err(Failure::input(what)
-        .hint("--daemon, --user NAME, --command PATTERN, --unit UNIT or --pid PID"))
+    let watch = watch(&Asked {
+        targets: &arguments.targets,
+        figures: &arguments.figures,
+        policy: arguments.policy.as_deref(),
+        seed: arguments.seed,
+        counters: COUNTERS.to_vec(),
+        out_of_sight: true,
+        act: arguments.act,
+        journals: arguments.journals.as_deref(),
+        else_all: true,
+    });
+    match watch {
+        Ok(watch) => {
+            let observer = Observer::new(watch, arguments.figures.interval);
+            Ok(Some(Watched::Own(Box::new(observer))))
+        }
+        Err(failure) if is_named || arguments.policy.is_some() => Err(failure),
+        Err(failure) => {
+            tell(format_args!("note: Live shows nothing: {}", failure.report().trim_end()));
+            Ok(None)
+        }
+    }
 }

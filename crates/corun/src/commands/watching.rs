@@ -7,7 +7,7 @@ use corun_hosting::{
     Counters, HostBuilder, HostSettings, Look, NO_POLICY, Program, Watch, WatchSettings,
 };
 use corun_linux::{Roots, facts};
-use corun_live::{ProcessSelector, Rule, Target, command_of, profile_of};
+use corun_live::{ProcessSelector, Rule, Target, commands_of, profile_of};
 use corun_policy::{CounterKind, Nanoseconds};
 
 use crate::cli::{FigureArgs, TargetArgs};
@@ -101,8 +101,8 @@ pub(super) fn watch(asked: &Asked<'_>) -> Outcome<Watch> {
 /// Gives a process that was named by its number the profile that its command line leads to.
 fn find_profile(target: &mut Target, builder: &HostBuilder) {
     let ProcessSelector::Rule(Rule { pid: Some(pid), .. }) = &target.processes else { return };
-    let command = command_of(&Roots::default(), *pid).unwrap_or_default();
-    let found = || profile_of(builder.library(), &command).map(|profile| profile.name.clone());
+    let commands = commands_of(&Roots::default(), *pid);
+    let found = || profile_of(builder.library(), &commands).map(|profile| profile.name.clone());
     target.profile = target.profile.take().or_else(found);
 }
 

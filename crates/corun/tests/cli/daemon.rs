@@ -137,6 +137,70 @@ fn a_plan_without_a_gain_is_not_made_and_the_log_says_why() {
     assert_eq!(log.matches(refused).count(), 1, "{log}");
 }
 
+/// Whoever reads log or metrics learns why nothing happens, and what to do, without asking anybody.
+#[test]
+fn why_nothing_is_planned_is_said_once_and_stands_in_the_metrics() {
+    let fixture = crate::fixture::Fixture::new();
+    let at = free_address();
+    let program = "[[program]]\nname = \"absent\"\ncommand = \"no-such-program\"\n";
+    let text = format!("policy = \"di\"\nmetrics = \"{at}\"\n{program}");
+    fixture.write("config.toml", &text);
+    let mut command = corun();
+    command.args(["daemon", "--config"]).arg(fixture.path("config.toml"));
+    let daemon = Ended(command.stderr(Stdio::piped()).spawn().unwrap());
+    let line = "corun_no_plan{reason=\"nobody_there\"} 1\n";
+    let stands = || metrics(at).is_some_and(|text| text.contains(line));
+    assert!(eventually(stands), "{:?}", metrics(at));
+    let rounds = || {
+        let text = metrics(at)?;
+        text.lines().find_map(|line| line.strip_prefix("corun_rounds_total ")?.parse::<u64>().ok())
+    };
+    assert!(eventually(|| rounds() > Some(3)), "no more rounds");
+    signal(&daemon.0, "-TERM");
+    let log = stderr_of(daemon);
+    let said = "nothing is planned: no process belongs to any of the programs";
+    assert_eq!(log.matches(said).count(), 1, "{log}");
+    assert!(log.contains("help=\"corun top shows what runs"), "{log}");
+}
+
+/// The example has to start on any machine, with hardware counters or without.
+#[test]
+fn the_example_starts_and_says_which_policy_it_chose() {
+    let fixture = crate::fixture::Fixture::new();
+    let example = corun().args(["check-config", "--example"]).output().unwrap();
+    let example = String::from_utf8(example.stdout).unwrap();
+    let own = example.replace("metrics = \"127.0.0.1:9748\"", "metrics = \"off\"");
+    fixture.write("config.toml", &own);
+    let path = fixture.path("config.toml");
+    let checked = corun().arg("check-config").arg(&path).output().unwrap();
+    let text = String::from_utf8_lossy(&checked.stdout).into_owned();
+    let good = text.split(": good: ").nth(1).unwrap_or_else(|| panic!("{text}"));
+    let (policy, why) = good.split_once(" (auto: ").unwrap_or_else(|| panic!("{text}"));
+    assert!(["dio", "di", "linux-default"].contains(&policy) && !why.is_empty(), "{text}");
+    let mut command = corun();
+    command.args(["daemon", "--config"]).arg(&path).stderr(Stdio::piped());
+    let mut daemon = Ended(command.spawn().unwrap());
+    let stderr = daemon.0.stderr.take().unwrap();
+    let mut lines = std::io::BufReader::new(stderr).lines().map(Result::unwrap);
+    let started = lines.find(|line| line.contains(" started "));
+    let policy = format!("policy=\"{policy}\"");
+    assert!(started.is_some_and(|line| line.contains(&policy)), "it did not start");
+    signal(&daemon.0, "-TERM");
+    assert_eq!(daemon.0.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_policy_that_cannot_run_is_refused_in_the_words_of_the_file() {
+    let fixture = crate::fixture::Fixture::new();
+    let program = "[[program]]\nname = \"a\"\ncommand = \"a\"\n";
+    fixture.write("config.toml", &format!("policy = \"dio\"\ncounters = \"profiles\"\n{program}"));
+    let checked = corun().arg("check-config").arg(fixture.path("config.toml")).output().unwrap();
+    assert_eq!(checked.status.code(), Some(2));
+    let text = String::from_utf8_lossy(&checked.stderr).into_owned();
+    assert!(text.contains("try: policy = \"di\", which goes by stored profiles\n"), "{text}");
+    assert!(text.contains("try: counters = \"model\", which") && !text.contains("--"), "{text}");
+}
+
 #[test]
 fn a_socket_that_systemd_listens_to_is_taken_over() {
     let Some(ground) = Daemon::new(false) else { return };

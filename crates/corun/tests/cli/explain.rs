@@ -46,6 +46,37 @@ fn a_program_that_shares_a_cpu_with_others_waits_for_it() {
     assert!(text.contains("corun ab --until-clear --on ") && text.contains(&counted), "{text}");
 }
 
+/// Between sessions nice values do nothing: the advice for them is one that the kernel takes, and takes back.
+#[test]
+fn between_sessions_the_session_is_asked_to_give_way() {
+    let (one, other) = (Started::in_a_session(BUSY_ON_CPU_0), Started::in_a_session(BUSY_ON_CPU_0));
+    let groups = [&one, &other].map(autogroup);
+    let [Some(own), Some(others)] = groups else {
+        println!("skipped: this kernel makes no autogroups");
+        return;
+    };
+    assert_ne!(own, others);
+    let document = explain(&[&one.pid()]);
+    assert_eq!(document["facts"]["place"]["autogroup"]["number"], own, "{document:#}");
+    let competitors = document["facts"]["competitors"].as_array().unwrap();
+    let pid: u64 = other.pid().parse().unwrap();
+    let other_facts = competitors.iter().find(|found| found["pid"] == pid);
+    let other_facts = other_facts.unwrap_or_else(|| panic!("{document:#}"));
+    assert_eq!(other_facts["place"]["autogroup"]["number"], others, "{document:#}");
+    // The busiest may be a program of another test, which is left alone.
+    let advice = cause(&document, "waiting-for-cpu")["advice"].as_array().unwrap();
+    let file = format!("/proc/{}/autogroup", other.pid());
+    let Some(way) = advice.iter().find(|one| one["command"].to_string().contains(&file)) else {
+        return;
+    };
+    for (command, nice) in [("command", 10), ("undo", 0)] {
+        let line = way[command].as_str().unwrap();
+        assert!(Command::new("sh").args(["-c", line]).status().unwrap().success(), "{line}");
+        let now = std::fs::read_to_string(&file).unwrap();
+        assert_eq!(now, format!("/autogroup-{others} nice {nice}\n"));
+    }
+}
+
 #[test]
 fn a_name_leads_to_processes_and_a_threads_number_to_its_process() {
     let fixture = Fixture::new();
@@ -72,6 +103,15 @@ fn a_name_leads_to_processes_and_a_threads_number_to_its_process() {
     let document = explain(&[&thread]);
     let verdict = document["verdict"].as_str().unwrap();
     assert!(verdict.starts_with(&format!("corun ({}) ", two.pid())), "{verdict}");
+}
+
+/// A script that keeps CPU 0 busy.
+const BUSY_ON_CPU_0: &str = "taskset -cp 0 $$ >/dev/null 2>&1; while :; do :; done";
+
+/// The number of a process's autogroup; none where the kernel makes none.
+fn autogroup(program: &Started) -> Option<u64> {
+    let line = std::fs::read_to_string(format!("/proc/{}/autogroup", program.pid())).ok()?;
+    line.strip_prefix("/autogroup-")?.split(' ').next()?.parse().ok()
 }
 
 /// A cgroup of this test with a quota that a busy program reaches on any machine, of whichever version there is: a

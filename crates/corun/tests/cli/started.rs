@@ -11,6 +11,17 @@ impl Started {
         Self(child.unwrap())
     }
 
+    /// The same in a session of its own, which the shell is in when this returns.
+    pub(crate) fn in_a_session(script: &str) -> Self {
+        let mut command = Command::new("setsid");
+        let child = command.args(["sh", "-c", script]).stdin(Stdio::null()).spawn();
+        let started = Self(child.unwrap());
+        while started.proc("comm") != "sh\n" {
+            std::thread::yield_now();
+        }
+        started
+    }
+
     /// A program that keeps a CPU busy.
     pub(crate) fn busy() -> Self {
         Self::new("while :; do :; done")

@@ -1,6 +1,7 @@
 //! `corun top`: once over real programs, and as a view on a terminal that `script` makes.
 
 use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, Command, Stdio};
 
 use crate::fixture::Fixture;
@@ -51,6 +52,30 @@ fn without_a_name_the_busiest_programs_are_shown() {
     let text = busy.fixture.run(&["top", "--once", "-T", "300ms"]).done();
     let first_table = text.split("\n\n").next().unwrap();
     assert!(first_table.lines().count() <= 22, "{first_table}");
+}
+
+/// The kernel runs a shell for it, and names the process after the script all the same.
+#[test]
+fn a_script_is_found_by_the_name_that_is_shown() {
+    let fixture = Fixture::new();
+    fixture.write("script-for-corun", "#!/bin/sh\nwhile :; do :; done\n");
+    let path = fixture.path("script-for-corun");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let child = Command::new(&path).stdin(Stdio::null()).spawn().unwrap();
+    let script = Busy { fixture, child };
+    let found = |pattern: &str| {
+        let options = ["top", "--once", "-T", "300ms", "--format", "json", "--command", pattern];
+        let document = script.fixture.run(&options).json();
+        let threads = document["threads"].as_array().unwrap().iter();
+        threads.map(|one| one["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    // The kernel cuts what it shows to 15 letters.
+    let shown = ["script-for-coru"];
+    for pattern in ["script-for-corun", "script-for-coru", path.to_str().unwrap()] {
+        assert_eq!(found(pattern), shown, "{pattern}");
+    }
+    let offered = format!("try: corun explain {}    ", script.pid());
+    script.fixture.run(&["explain", "script-for-corun"]).refused(&[&offered]);
 }
 
 #[test]

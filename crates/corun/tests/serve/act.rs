@@ -74,7 +74,7 @@ fn without_act_nothing_can_be_asked_for() {
     assert!(server.live().next().get("act").is_none());
     // Nothing to act on, and a journal of nothing.
     for (words, said) in [
-        (&["serve", "--act"][..], "nothing is watched that could be acted on"),
+        (&["serve", "--act"][..], "nobody is named who may be acted on"),
         (&["serve", "--journals", "x"], "--act"),
     ] {
         let output =

@@ -79,6 +79,40 @@ fn the_first_look_after_a_pause_is_of_now() {
     assert_eq!(cpus_busy(&first), Some(0.0), "{first}");
 }
 
+/// Whoever names nobody means this machine: all programs that this user may look into.
+#[test]
+fn without_a_target_the_programs_of_this_machine_are_shown() {
+    let busy = Busy::new("busy-for-serve");
+    let server = Server::start(&["-T", "200ms"]);
+    let mut live = server.live();
+    let is_shown = |look: &Value| {
+        let programs = look["programs"].as_array().unwrap();
+        programs.iter().any(|one| one["program"] == "busy-for-serve")
+    };
+    let mut look = live.next();
+    while !is_shown(&look) {
+        look = live.next();
+    }
+    assert!(look["threads"].as_array().unwrap().len() > 1, "{look}");
+    assert!(look.get("act").is_none() && look["policy"].is_null(), "{look}");
+    let Some(browser) = Browser::or_skip() else { return };
+    browser.open(&server.link(), "document.querySelector('nav')");
+    browser.evaluate("location.hash = '#view=live'; 0");
+    browser.wait("document.querySelector('.live-programs')?.innerText.includes('thr.')");
+    // A long table begins with the busiest; the others come when they are asked for.
+    let rows = "document.querySelectorAll('.live-programs tbody tr').length";
+    let shown = browser.evaluate(rows).as_u64().unwrap();
+    let more = "document.querySelector('[aria-expanded=false].link')";
+    assert!(shown <= 20, "{shown}");
+    browser.assert_readable("live-all", &pictures());
+    if look["programs"].as_array().unwrap().len() > 25 {
+        browser.evaluate(&format!("{more}.click()"));
+        browser.wait(&format!("{rows} > 20"));
+    }
+    drop(busy);
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
 /// Two programs on one CPU: the view says who waits, beside whom, and where none of them is.
 #[test]
 fn who_waits_for_a_cpu_is_said_in_words() {

@@ -1,7 +1,7 @@
 //! The result as a document.
 
 use corun_linux::Noise;
-use corun_live::ab::{Conclusion, Done, Effect, Ended, HarmKind, PairProgress};
+use corun_live::ab::{Conclusion, Done, Effect, Ended, HarmKind, NeededTime, PairProgress};
 use serde::Serialize;
 
 use crate::cli::{AbArgs, PlacerName};
@@ -18,6 +18,7 @@ pub(super) struct Document {
     pairs: usize,
     elapsed_seconds: f64,
     needed_seconds: Option<f64>,
+    needed_until: Option<Done>,
     cpus_busy_share: Option<f64>,
     cpus_stolen_share: Option<f64>,
     overall: Figures,
@@ -89,6 +90,7 @@ pub(super) struct PairLine {
     pairs: usize,
     elapsed_seconds: f64,
     needed_seconds: Option<f64>,
+    needed_until: Option<Done>,
     overall: Figures,
     programs: Vec<Program>,
 }
@@ -99,11 +101,16 @@ impl From<&PairProgress> for PairLine {
         Self {
             pairs: progress.pairs,
             elapsed_seconds: round(progress.elapsed.as_secs_f64(), 3),
-            needed_seconds: progress.needed.map(|needed| round(needed.as_secs_f64(), 3)),
+            needed_seconds: progress.needed.map(seconds),
+            needed_until: progress.needed.map(|needed| needed.until),
             overall: progress.overall.into(),
             programs: progress.programs.iter().cloned().map(program).collect(),
         }
     }
+}
+
+fn seconds(needed: NeededTime) -> f64 {
+    round(needed.time.as_secs_f64(), 3)
 }
 
 pub(super) fn document(
@@ -140,7 +147,8 @@ pub(super) fn document(
         confidence_percent: arguments.confidence,
         pairs: conclusion.experiment.pairs(),
         elapsed_seconds: round(conclusion.elapsed.as_secs_f64(), 3),
-        needed_seconds: conclusion.needed.map(|needed| round(needed.as_secs_f64(), 3)),
+        needed_seconds: conclusion.needed.map(seconds),
+        needed_until: conclusion.needed.map(|needed| needed.until),
         cpus_busy_share: load.map(|load| round(load.others_share, 6)),
         cpus_stolen_share: load.map(|load| round(load.stolen_share, 6)),
         overall: conclusion.experiment.overall().into(),

@@ -235,12 +235,7 @@ fn settings(arguments: &AbArgs) -> ExperimentSettings {
 
 /// A line on stderr after each pair of blocks.
 fn tell(progress: &PairProgress, arguments: &AbArgs) {
-    let needed = progress.needed.map_or_else(
-        || "cannot tell yet how long it takes".to_owned(),
-        |needed| format!("{} more to know it to {} %", text::time(needed), arguments.precision),
-    );
-    let (pairs, effect) = (progress.pairs, text::effect(&progress.overall));
-    corun_app::tell(format_args!("pair {pairs}: {effect}, {needed}"));
+    corun_app::tell(text::pair(progress, arguments.precision, arguments.longest));
 }
 
 /// The result goes to stdout also where the experiment was cut short.

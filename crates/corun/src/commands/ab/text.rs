@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use corun_linux::Noise;
-use corun_live::ab::{Conclusion, Done, Effect, Ended, HarmKind, least_pairs};
+use corun_live::ab::{Conclusion, Done, Effect, Ended, HarmKind, PairProgress, least_pairs};
 
 use super::unclear::{Unclear, is_unclear};
 use crate::cli::AbArgs;
@@ -37,8 +37,8 @@ pub(super) fn text(conclusion: &Conclusion, load: Option<Noise>, arguments: &AbA
         text.push_str(&format!("compared with the policy by {}\n", against.name()));
     }
     if let Some(needed) = conclusion.needed {
-        let needed = time(needed);
-        text.push_str(&format!("to know it to {} %: {needed} more\n", arguments.precision));
+        let goal = goal(needed.until, arguments.precision);
+        text.push_str(&format!("{goal}: {} more\n", time(needed.time)));
     }
     let collapsed =
         matches!(&conclusion.ended, Ended::Harm(harm) if harm.kind == HarmKind::Collapse);
@@ -111,6 +111,29 @@ pub(super) fn effect(effect: &Effect) -> String {
     }
 }
 
+/// What is known after a pair of blocks, and how much longer it takes.
+pub(super) fn pair(progress: &PairProgress, precision_percent: f64, longest_s: f64) -> String {
+    let PairProgress { pairs, overall, elapsed, needed, .. } = progress;
+    let known = format!("pair {pairs}: {}", effect(overall));
+    let Some(needed) = needed else { return format!("{known}, cannot tell yet how long it takes") };
+    let goal = goal(needed.until, precision_percent);
+    let left = Duration::from_secs_f64(longest_s).saturating_sub(*elapsed);
+    let cut = if needed.time > left {
+        format!("; --longest leaves {}", time(left))
+    } else {
+        String::new()
+    };
+    format!("{known}, {} more {goal}{cut}", time(needed.time))
+}
+
+/// What an experiment goes on for.
+pub(super) fn goal(until: Done, precision_percent: f64) -> String {
+    match until {
+        Done::Precise => format!("to know it to {precision_percent} %"),
+        Done::Clear => "until its sign is clear".to_owned(),
+    }
+}
+
 /// A time as people say it.
 pub(super) fn time(time: Duration) -> String {
     let seconds = time.as_secs_f64();
@@ -124,7 +147,35 @@ pub(super) fn time(time: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
+    use corun_live::ab::NeededTime;
+
     use super::*;
+
+    #[test]
+    fn after_a_pair_it_is_said_how_long_it_takes_and_what_cuts_it_short() {
+        let needed = |seconds, until| NeededTime { time: Duration::from_secs(seconds), until };
+        let at = |elapsed_s, needed| PairProgress {
+            pairs: 5,
+            overall: Effect { percent: Some(89.8), low: None, high: None, pairs: 5 },
+            programs: Vec::new(),
+            elapsed: Duration::from_secs(elapsed_s),
+            needed,
+        };
+        let said = |elapsed_s, needed| pair(&at(elapsed_s, needed), 2.0, 3600.0);
+        let known = "pair 5: +89.8 % (not sure yet), ";
+        for (elapsed_s, needed, expected) in [
+            (40, None, "cannot tell yet how long it takes"),
+            (40, Some(needed(8, Done::Clear)), "8 s more until its sign is clear"),
+            (40, Some(needed(600, Done::Precise)), "10 min more to know it to 2 %"),
+            (
+                3500,
+                Some(needed(6900, Done::Precise)),
+                "115 min more to know it to 2 %; --longest leaves 100 s",
+            ),
+        ] {
+            assert_eq!(said(elapsed_s, needed), [known, expected].concat());
+        }
+    }
 
     #[test]
     fn effects_and_times_read_well() {

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use corun_linux::Noise;
-use corun_live::ab::Effect;
+use corun_live::ab::{Effect, NeededTime};
 
-use super::text::time;
+use super::text::{goal, time};
 
 /// The share of the CPUs' time from which on what runs beside hides effects.
 const BUSY: f64 = 0.5;
@@ -30,8 +30,8 @@ pub(super) struct Unclear {
     pub(super) least_pairs: usize,
     /// How long it took.
     pub(super) elapsed: Duration,
-    /// How much longer it would take for the wanted precision, as far as can be told.
-    pub(super) needed: Option<Duration>,
+    /// How much longer it would take until it is done, as far as can be told.
+    pub(super) needed: Option<NeededTime>,
     /// The wanted precision.
     pub(super) precision_percent: f64,
     /// Mean length of a block.
@@ -72,11 +72,9 @@ impl Unclear {
         let Self { pairs, least_pairs, precision_percent, .. } = self;
         match self.needed {
             Some(needed) => {
-                let longest = round_up((self.elapsed + needed).as_secs_f64());
-                format!(
-                    "--longest {longest}: {} more, to know it to {precision_percent} %",
-                    time(needed)
-                )
+                let longest = round_up((self.elapsed + needed.time).as_secs_f64());
+                let goal = goal(needed.until, *precision_percent);
+                format!("--longest {longest}: {} more, {goal}", time(needed.time))
             }
             None if pairs < least_pairs => {
                 format!("nothing is sure before {least_pairs} pairs of blocks; there were {pairs}")
@@ -94,6 +92,8 @@ fn round_up(seconds: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use corun_live::ab::Done;
+
     use super::*;
 
     #[test]
@@ -118,7 +118,7 @@ mod tests {
             pairs: 10,
             least_pairs: 6,
             elapsed: Duration::from_secs(80),
-            needed: Some(Duration::from_secs(2100)),
+            needed: Some(NeededTime { time: Duration::from_secs(2100), until: Done::Precise }),
             precision_percent: 2.0,
             block_s: 20.0,
             load: Some(Noise { others_share, stolen_share }),

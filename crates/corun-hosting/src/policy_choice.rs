@@ -1,0 +1,92 @@
+//! Which policy runs where nobody named one.
+
+use std::collections::BTreeSet;
+
+use corun_app::Result;
+use corun_linux::Roots;
+use corun_live::{PerfSource, ResctrlMonitor, Source};
+use corun_machine::Machine;
+use corun_policy::CounterKind;
+
+use crate::{Counters, NO_POLICY};
+
+/// The name that stands for the policy that what is here allows.
+pub const AUTO_POLICY: &str = "auto";
+/// Goes by hardware counters.
+const MEASURING: &str = "dio";
+/// Goes by stored profiles, and needs nothing else.
+const BY_PROFILES: &str = "di";
+/// Last-level caches from which on it matters under which of them a thread runs.
+const SEVERAL: usize = 2;
+
+/// A policy that was chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChosenPolicy {
+    /// Its name.
+    pub name: &'static str,
+    /// Why it was chosen, in words.
+    pub why: &'static str,
+}
+
+/// The policy that what is here allows: one that measures where what it needs is counted, else one by stored profiles. On a
+/// machine with one last-level cache ([`Machine::llcs`]) none, since wherever threads are placed they share it.
+///
+/// # Errors
+/// None that a registry with these policies has.
+pub fn choose_policy(roots: &Roots, machine: &Machine, counters: Counters) -> Result<ChosenPolicy> {
+    if machine.llcs().len() < SEVERAL {
+        let why = "the machine has one last-level cache, which all share wherever they are placed";
+        return Ok(ChosenPolicy { name: NO_POLICY, why });
+    }
+    let mut policies = corun_app::build_policies(MEASURING, 1)?;
+    let needed: Vec<CounterKind> =
+        policies.iter_mut().flat_map(|policy| policy.needs().counters).collect();
+    let is_counted = match counters {
+        // Without hardware counters the host says what is wrong with them.
+        Counters::Perf | Counters::Model => true,
+        Counters::Profiles => false,
+        Counters::Auto => {
+            let counted = counted(roots, &needed);
+            needed.iter().all(|kind| counted.contains(kind))
+        }
+    };
+    Ok(match is_counted {
+        true => ChosenPolicy { name: MEASURING, why: "what it goes by is counted here" },
+        false => ChosenPolicy {
+            name: BY_PROFILES,
+            why: "nothing here counts what a policy that measures goes by",
+        },
+    })
+}
+
+/// Of these counters those that the hardware counts.
+fn counted(roots: &Roots, wanted: &[CounterKind]) -> BTreeSet<CounterKind> {
+    let perf = PerfSource::new(roots, wanted).map(|source| source.counters());
+    let resctrl = ResctrlMonitor::new(roots).map(|source| source.counters());
+    perf.into_iter().chain(resctrl).flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_by_profiles_is_chosen_where_nothing_counts() {
+        let nowhere = Roots::below(std::path::Path::new("/nonexistent"));
+        let machine = corun_machine::preset("xeon-x5365").unwrap();
+        let chosen = |counters| choose_policy(&nowhere, &machine, counters).unwrap().name;
+        assert_eq!(chosen(Counters::Auto), "di");
+        assert_eq!(chosen(Counters::Profiles), "di");
+        assert_eq!(chosen(Counters::Model), "dio");
+        assert_eq!(chosen(Counters::Perf), "dio");
+    }
+
+    #[test]
+    fn no_policy_is_chosen_where_all_share_one_cache() {
+        let nowhere = Roots::below(std::path::Path::new("/nonexistent"));
+        let machine = corun_machine::preset("xeon-gold-6138").unwrap();
+        assert_eq!(machine.llcs().len(), 1);
+        let chosen = choose_policy(&nowhere, &machine, Counters::Model).unwrap();
+        assert_eq!(chosen.name, NO_POLICY);
+    }
+}
