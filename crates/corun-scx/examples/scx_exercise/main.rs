@@ -95,6 +95,15 @@ fn own_number() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get() as u32
 }
 
+/// Some thousand instructions. At the pause that ends them an emulator goes on to the next CPU: often enough for threads of
+/// several CPUs to run side by side, and no oftener, since that takes it as long as hundreds of instructions.
+fn spin() {
+    for step in 0..500 {
+        std::hint::black_box(step);
+    }
+    std::hint::spin_loop();
+}
+
 /// Threads that count until told to stop.
 struct Busy {
     stop: Arc<AtomicBool>,
@@ -120,7 +129,7 @@ impl Busy {
                 let _ = send.send(own_number());
                 while !stop.load(Ordering::Relaxed) {
                     counted.fetch_add(1, Ordering::Relaxed);
-                    std::hint::spin_loop();
+                    spin();
                 }
             });
             BusyThread { tid: number.recv().expect("a thread has a number"), count, handle }
