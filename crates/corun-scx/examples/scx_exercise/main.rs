@@ -95,10 +95,10 @@ fn own_number() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get() as u32
 }
 
-/// Some thousand instructions. At the pause that ends them an emulator goes on to the next CPU: often enough for threads of
+/// Some hundred instructions. At the pause that ends them an emulator goes on to the next CPU: often enough for threads of
 /// several CPUs to run side by side, and no oftener, since that takes it as long as hundreds of instructions.
 fn spin() {
-    for step in 0..500 {
+    for step in 0..100 {
         std::hint::black_box(step);
     }
     std::hint::spin_loop();
