@@ -61,7 +61,6 @@ PROPTEST_SEED ?= 20261124
 
 test:  ## All that CI runs
 	@scripts/setup.sh test
-	$(MAKE) --no-print-directory lint
 	$(if $(PROPTEST_SEED),export PROPTEST_RNG_SEED=$(PROPTEST_SEED))
 	scripts/test.sh
 

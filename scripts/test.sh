@@ -1,6 +1,10 @@
 #!/usr/bin/env bash
-# The tests of `make test`: those of the workspace, and beside them, since much of it is waiting, the guests and the
-# Python package. Prints the failures, what was skipped and why, and the counts.
+# The tests of `make test`, and its lint. Prints the failures, what was skipped and why, and the counts.
+#
+# What takes longest begins first: the two guests, each an emulator that one test waits for, run from the moment on when the
+# command is built, beside the lint, the build of all other tests and the other tests. These run as two streams, those from
+# outside and the unit tests, and the Python package as a third, since many of them wait: on two cores there is work for both
+# until the last test ends.
 #
 # Nothing is waited for without a limit: what reaches its own is ended and told of, with what it had printed last.
 set -euo pipefail
@@ -8,7 +12,7 @@ cd "$(dirname "$0")/.."
 
 # The Python package's native part is built by the package's own build (scripts/test-python.sh), and by nothing before it.
 tested=(--workspace --exclude corun-python --locked)
-target=target
+target=$PWD/target
 mkdir -p "$target"
 
 # bounded NAME SECONDS COMMAND..: in the background; ended after so many seconds, or with this script, and all that it
@@ -37,23 +41,45 @@ trap 'kill "${running[@]}" 2>/dev/null || true' EXIT
 bounded "making the Python environment" 900 scripts/test-python.sh --environment >"$target/test-python.log" 2>&1 &
 environment=$!
 running+=("$environment")
+
+cargo build "${tested[@]}" --test guest --example scx_exercise --example resctrl_server
+CORUN_EXAMPLES=$target/debug/examples bounded "the guests" 2400 \
+  cargo test "${tested[@]}" --test guest -- --show-output >"$target/test-guests.log" 2>&1 &
+guests=$!
+running+=("$guests")
+# cargo looks once more whether the test is built, and would wait for what is being built below.
+until grep -q '^ *Running' "$target/test-guests.log" || ! kill -0 "$guests" 2>/dev/null; do sleep 0.1; done
+
+make --no-print-directory lint
 cargo test "${tested[@]}" --no-run
 wait "$environment" || true
+echo "corun: all is checked and built after $SECONDS s"
 
-bounded "the guests" 2400 cargo test "${tested[@]}" --test guest -- --show-output >"$target/test-guests.log" 2>&1 &
-guests=$!
+# Tests write what they print to the log, where count-tests.sh finds those that skip; the terminal has that of failures alone.
+# stream NAME ARGUMENT..: tests, in the background, after one another. All packages are named each time: with fewer, cargo
+# would choose other features for what they share, and build it anew.
+streams=() logs=()
+stream() {
+  local name=$1 log=$target/test-$1.log
+  shift
+  : >"$log"
+  bounded "the $name tests" 2400 cargo test "${tested[@]}" --no-fail-fast "$@" >"$log" 2>&1 &
+  streams+=($!) logs+=("$log")
+  running+=($!)
+}
+stream outside --test '*' -- --show-output --skip all_cases_of_the_guest
+stream unit --lib --bins -- --show-output
+stream documentation --doc
+# Last: its build would have the others wait for cargo.
 bounded "the Python package" 1800 scripts/test-python.sh >>"$target/test-python.log" 2>&1 &
 python=$!
-# Tests write what they print to the log, where count-tests.sh finds those that skip; the terminal has that of failures alone.
-: >"$target/test.log"
-bounded "the workspace" 2400 cargo test "${tested[@]}" --no-fail-fast -- --show-output --skip all_cases_of_the_guest \
-  >"$target/test.log" 2>&1 &
-workspace=$!
-running+=("$guests" "$python" "$workspace")
+running+=("$python")
 
 failed=0
-print_while "$workspace" "$target/test.log"
-wait "$workspace" || failed=1
+for index in "${!streams[@]}"; do
+  print_while "${streams[index]}" "${logs[index]}"
+  wait "${streams[index]}" || failed=1
+done
 echo "corun: the workspace's tests ended after $SECONDS s; waiting for the Python package and the guests"
 wait "$python" || failed=1
 cat "$target/test-python.log"
@@ -64,5 +90,6 @@ wait "$guests" || {
   tail -n 40 "$target"/tmp/guest*/console.log || true
 }
 cat "$target/test-guests.log"
-scripts/count-tests.sh "$target/test.log" "$target/test-guests.log" "$target/test-python.log"
+echo "corun: the guests ended after $SECONDS s at the latest"
+scripts/count-tests.sh "${logs[@]}" "$target/test-guests.log" "$target/test-python.log"
 exit "$failed"

@@ -1,6 +1,8 @@
 //! BTF, the kernel's description of its own types (`Documentation/bpf/btf.rst`): as much of it as a loader needs.
 
-use std::collections::HashMap;
+use std::ffi::CStr;
+
+use rustc_hash::FxHashMap;
 
 /// A type's kind, as numbered in `linux/btf.h`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -67,7 +69,7 @@ pub(crate) struct Btf<'a> {
     /// Where each type begins in `types`, by its id; id 0 is `void`.
     offsets: Vec<u32>,
     /// Structs, functions, enumerations and type definitions that have a name.
-    ids: HashMap<(Kind, &'a [u8]), u32>,
+    ids: FxHashMap<(Kind, &'a [u8]), u32>,
 }
 
 /// A member of a struct or union.
@@ -99,7 +101,7 @@ impl<'a> Btf<'a> {
             bytes.get(start..end).ok_or(BtfError::Damaged(place))
         };
         let (types, strings) = (section(8)?, section(16)?);
-        let mut btf = Self { strings, types, offsets: vec![0], ids: HashMap::new() };
+        let mut btf = Self { strings, types, offsets: vec![0], ids: FxHashMap::default() };
         let mut offset = 0;
         while offset < types.len() {
             let id = btf.offsets.len() as u32;
@@ -117,7 +119,7 @@ impl<'a> Btf<'a> {
 
     fn bytes_at(&self, offset: u32) -> &'a [u8] {
         let rest = self.strings.get(offset as usize..).unwrap_or_default();
-        rest.split(|&byte| byte == 0).next().unwrap_or_default()
+        CStr::from_bytes_until_nul(rest).map_or(rest, CStr::to_bytes)
     }
 
     /// A text of the string table; empty where there is none.

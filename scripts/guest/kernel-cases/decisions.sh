@@ -2,10 +2,7 @@
 # policy brings the same programs to the same LLCs by the scheduler in the kernel as by affinities, for the same reasons.
 apps="a e c g b f d h"
 profile a 32; profile b 16; profile c 8; profile d 4; profile e 2; profile f 1; profile g 0.5; profile h 0.2
-{
-  echo "version = 1"
-  for app in $apps; do printf '[[app]]\nprofile = "%s"\n' "$app"; done
-} >mix.toml
+mix $apps >mix.toml
 # decided POLICY BACKEND: the programs of each LLC (two CPUs each) by the policy's last word on each, a line an LLC, and the
 # misses by which it decided.
 decided() {

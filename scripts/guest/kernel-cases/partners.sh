@@ -1,17 +1,12 @@
 # Who wakes whom decides: two pairs of processes, of which each wakes its partner by a pipe. linux-sched-cache with
 # wakes-together brings each pair to one LLC and says why; the kernel's own rule leaves processes of one thread alone.
 # corun stat counts the wake-ups of such a process.
-cat >bounce.sh <<'END'
-exec 8<>"$1" 9<>"$2"
-[ "$3" = waits ] || echo x >&9
-while read -r line <&8; do echo "$line" >&9; done
-END
 {
   echo "version = 1"
   for pair in a b; do
     mkfifo $pair.there $pair.back
-    printf '[[app]]\nname = "%s-left"\ncmd = ["sh", "bounce.sh", "%s.there", "%s.back", "begins"]\n' $pair $pair $pair
-    printf '[[app]]\nname = "%s-right"\ncmd = ["sh", "bounce.sh", "%s.back", "%s.there", "waits"]\n' $pair $pair $pair
+    printf '[[app]]\nname = "%s-left"\ncmd = ["scx_exercise", "bounce", "%s.there", "%s.back", "begins"]\n' $pair $pair $pair
+    printf '[[app]]\nname = "%s-right"\ncmd = ["scx_exercise", "bounce", "%s.back", "%s.there", "waits", "5"]\n' $pair $pair $pair
   done
 } >mix.toml
 profile a 1
@@ -23,7 +18,7 @@ for _ in $(seq 480); do
   [ "$(llc a-left)" ] && [ "$(llc a-right)" ] && [ "$(llc b-left)" ] && [ "$(llc b-right)" ] && break
   sleep 0.5
 done
-bouncer=$(ps -o pid,args | awk '$3 == "bounce.sh" { print $1 }' | head -1)
+bouncer=$(ps -o pid,args | awk '$2 == "scx_exercise" { print $1 }' | head -1)
 corun stat -p "$bouncer" -e wake-ups,run-queue-wait,task-clock --interval 1s --count 2 --format csv >stat.csv
 kill $run
 wait $run || [ $? = 130 ]

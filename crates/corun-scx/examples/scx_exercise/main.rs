@@ -21,8 +21,8 @@
 //!   scx_exercise vanish TIMES              threads are woken for a CPU that goes off line and comes back so often; then
 //!                                          it goes while all other CPUs are busy, and under threads that are within
 //!                                          read sections of the kernel
-//!   scx_exercise bounce FROM TO ROLE       passes a byte on from a FIFO to another, whose reader passes it back. ROLE:
-//!                                          begins, or waits
+//!   scx_exercise bounce FROM TO ROLE [MS]  passes a byte on from a FIFO to another, whose reader passes it back. ROLE:
+//!                                          begins, or waits (MS milliseconds each time, or 0.3)
 //!   scx_exercise refused                   the kernel is to refuse to let a CPU go off line: its threads stay there
 //!   scx_exercise foreign SECONDS           puts a scheduler of another name in force for so long
 //!   scx_exercise stall                     the scheduler serves its queues no more: the kernel's watchdog detaches it
@@ -74,7 +74,10 @@ fn main() -> Result<()> {
         ["moves", times] => moves::moves(times.parse()?),
         ["groups", times] => groups::groups(times.parse()?),
         ["vanish", times] => vanish::vanish(times.parse()?),
-        ["bounce", from, to, role] => bounce::bounce(from, to, role),
+        ["bounce", from, to, role] => bounce::bounce(from, to, role, bounce::PAUSE),
+        ["bounce", from, to, role, ms] => {
+            bounce::bounce(from, to, role, Duration::from_millis(ms.parse()?))
+        }
         ["refused"] => vanish::refused(),
         ["foreign", time] => rivals::foreign(seconds(time)?),
         ["stall"] => rivals::stall(),
@@ -90,6 +93,15 @@ fn scheduler(options: Options) -> Result<Scheduler> {
 
 fn own_number() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get() as u32
+}
+
+/// Some hundred instructions. At the pause that ends them an emulator goes on to the next CPU: often enough for threads of
+/// several CPUs to run side by side, and no oftener, since that takes it as long as hundreds of instructions.
+fn spin() {
+    for step in 0..100 {
+        std::hint::black_box(step);
+    }
+    std::hint::spin_loop();
 }
 
 /// Threads that count until told to stop.
@@ -117,7 +129,7 @@ impl Busy {
                 let _ = send.send(own_number());
                 while !stop.load(Ordering::Relaxed) {
                     counted.fetch_add(1, Ordering::Relaxed);
-                    std::hint::spin_loop();
+                    spin();
                 }
             });
             BusyThread { tid: number.recv().expect("a thread has a number"), count, handle }

@@ -53,7 +53,7 @@ impl Woken {
                 let number = asked.fetch_add(1, Ordering::AcqRel) + 1;
                 woken.thread().unpark();
                 while answered.load(Ordering::Acquire) < number && !ends.load(Ordering::Relaxed) {
-                    std::hint::spin_loop();
+                    crate::spin();
                 }
             }
             woken.thread().unpark();

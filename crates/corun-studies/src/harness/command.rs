@@ -33,7 +33,8 @@ struct AllArgs {
     /// Where the pages are written; made if it is missing
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// A first look, with rougher figures: programs a fifth as long in the studies that take longest (camps, ranking)
+    /// A first look, with rougher figures: programs a fifth as long in the studies that take longest (camps, ranking),
+    /// and half the mixes in ranking
     #[arg(long)]
     quick: bool,
 }
@@ -173,6 +174,9 @@ fn all(studies: &[Study], options: &ArgMatches) -> Result<String> {
         let mut page = page_of(study, &inputs)?;
         if inputs.took_shorter_programs() {
             page.about.push_str(" --quick: programs are a fifth as long as that.");
+        }
+        if inputs.took_half() {
+            page.about.push_str(" --quick: half as many mixes as otherwise.");
         }
         let path = folder.join(format!("{}.html", study.name));
         write_file(&path, page.html().as_bytes())?;

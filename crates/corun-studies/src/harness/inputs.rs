@@ -32,6 +32,7 @@ pub(crate) struct StudyInputs {
     options: ArgMatches,
     quick: bool,
     took_shorter: AtomicBool,
+    took_half: AtomicBool,
     /// What depends on chance is repeated with seeds 1 to this.
     pub(crate) seeds: u32,
     /// Set when the user wants to stop.
@@ -57,6 +58,7 @@ impl StudyInputs {
             options,
             quick: false,
             took_shorter: AtomicBool::new(false),
+            took_half: AtomicBool::new(false),
             seeds,
             cancel,
         })
@@ -64,7 +66,8 @@ impl StudyInputs {
 
     /// For the next study of several.
     pub(super) fn with(self, seeds: u32, options: ArgMatches, quick: bool) -> Self {
-        Self { seeds, options, quick, took_shorter: AtomicBool::new(false), ..self }
+        let (took_shorter, took_half) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { seeds, options, quick, took_shorter, took_half, ..self }
     }
 
     /// How long a program is whose study takes long: `seconds`, or a fifth of that for a first look.
@@ -73,9 +76,20 @@ impl StudyInputs {
         if self.quick { seconds / 5.0 } else { seconds }
     }
 
+    /// How many of its mixes a study plays that takes long: all, or half of them for a first look.
+    pub(crate) fn half_of(&self, all: usize) -> usize {
+        self.took_half.fetch_or(self.quick, Ordering::Relaxed);
+        if self.quick { all.div_ceil(2) } else { all }
+    }
+
     /// Has the study made its programs shorter?
     pub(super) fn took_shorter_programs(&self) -> bool {
         self.took_shorter.load(Ordering::Relaxed)
+    }
+
+    /// Has the study played half of its mixes?
+    pub(super) fn took_half(&self) -> bool {
+        self.took_half.load(Ordering::Relaxed)
     }
 
     /// The programs that corun ships.

@@ -20,17 +20,16 @@ impl Fixture {
         Self { folder: tempfile::tempdir().unwrap() }
     }
 
-    /// With a folder `spec` of profiles by the names of SPEC programs. `swapped`: two names that
-    /// change places.
-    pub(crate) fn with_stand_ins(swapped: Option<[&str; 2]>) -> Self {
-        Self::with_longer_stand_ins(1, swapped)
+    /// With a folder `spec` of profiles by the names of SPEC programs.
+    pub(crate) fn with_stand_ins() -> Self {
+        Self::with_longer_stand_ins(1)
     }
 
     /// The same, with programs so many times as long.
-    pub(crate) fn with_longer_stand_ins(longer: u64, swapped: Option<[&str; 2]>) -> Self {
+    pub(crate) fn with_longer_stand_ins(longer: u64) -> Self {
         let fixture = Self::new();
         std::fs::create_dir(fixture.path("spec")).unwrap();
-        stand_ins::write(&fixture.path("spec"), longer, swapped);
+        stand_ins::write(&fixture.path("spec"), longer, None);
         fixture
     }
 

@@ -8,7 +8,7 @@ use crate::fixture::Fixture;
 #[test]
 fn a_page_is_readable_by_all_at_every_size() {
     let Some(browser) = Browser::or_skip() else { return };
-    let fixture = Fixture::with_stand_ins(None);
+    let fixture = Fixture::with_stand_ins();
     // A study of a second.
     let study = ["dio-power", "--profiles", "spec", "--seeds", "1", "--report", "page.html"];
     fixture.run(&study).done();

@@ -21,7 +21,7 @@ fn factors_sum_to_the_total() {
 
 #[test]
 fn what_a_study_needs_and_does_not_find_is_refused() {
-    let fixture = Fixture::with_stand_ins(None);
+    let fixture = Fixture::with_stand_ins();
     fixture.run(&["dio-mixes"]).refused(&["stands on SPEC CPU programs", "--profiles"]);
     fixture.run(&["dio-mixes", "--profiles", "none.csv"]).refused(&["none.csv"]);
     fixture.run(&["dio-mix", "--profiles", "spec"]).refused(&["dio-mixes"]);
@@ -34,7 +34,7 @@ fn what_a_study_needs_and_does_not_find_is_refused() {
 
 #[test]
 fn a_page_is_written_in_every_form() {
-    let fixture = Fixture::with_stand_ins(None);
+    let fixture = Fixture::with_stand_ins();
     // A study of a second.
     let study = ["dio-power", "--profiles", "spec", "--seeds", "1"];
     let files = ["--report", "page.html", "--svg", "plot.svg", "--format", "csv"];

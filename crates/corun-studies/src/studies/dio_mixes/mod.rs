@@ -227,3 +227,44 @@ fn judge(
     let largest = distances.into_iter().fold(f64::NEG_INFINITY, f64::max);
     Ok(UnderModel { model, mean, largest })
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::ArgMatches;
+    use corun_app::Cancel;
+
+    use super::*;
+
+    /// DI's and DIO's distance in words, what is said of the mixes beyond the paper's distance, and which they are by the rows; with these two programs
+    /// changed places.
+    fn beyond(swapped: Option<[&str; 2]>) -> (String, String, Vec<String>) {
+        let folder = tempfile::tempdir().unwrap();
+        crate::stand_ins::write(folder.path(), 1, swapped);
+        let options = ArgMatches::default();
+        let inputs = StudyInputs::new(Some(folder.path()), 1, options, Cancel::default()).unwrap();
+        let of_paper = OnMachine::new(&inputs, PAPER_MACHINE, 1).unwrap();
+        let figure = of_paper.mix_figure();
+        let columns = ["di", "dio-2010"].map(|policy| figure.column(policy));
+        let is_beyond = |place: &usize| {
+            columns.iter().any(|of| of[*place].parse::<f64>().unwrap() > PAPER_PERCENT)
+        };
+        let mixes = (0..MIXES.len()).filter(is_beyond).map(|place| (place + 1).to_string());
+        let finding = serde_json::to_value(of_paper.finding()).unwrap();
+        let said = |name: &str| finding[name].as_str().unwrap().to_owned();
+        (said("ours"), said("difference"), mixes.collect())
+    }
+
+    /// What the study says follows the rows, also where two programs have changed places.
+    #[test]
+    fn the_mixes_beyond_the_paper_are_those_of_the_rows() {
+        let all = [None, Some(["mcf06", "namd06"])].map(beyond);
+        for (_, said, mixes) in &all {
+            let expected = match mixes.is_empty() {
+                true => "no mix is beyond it".to_owned(),
+                false => format!("beyond it: mixes {};", mixes.join(", ")),
+            };
+            assert!(said.contains(&expected), "{said}, not {expected}");
+        }
+        assert_ne!(all[0], all[1], "with two programs changed places");
+    }
+}

@@ -154,9 +154,10 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
         )
     };
     let contests: Vec<Contest<'_>> = machines.iter().map(contest).collect::<Result<_>>()?;
+    let count = inputs.half_of(asked.mixes as usize);
     let jobs: Vec<(&Contest<'_>, u64)> = contests
         .iter()
-        .flat_map(|contest| (0..u64::from(asked.mixes)).map(move |mix| (contest, mix)))
+        .flat_map(|contest| (0..count as u64).map(move |mix| (contest, mix)))
         .collect();
     let results: Vec<MixResult> = jobs
         .par_iter()
@@ -169,7 +170,7 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
          mean slowdown above that of the best placement held throughout, in %; the interval holds 95 % of \
          what the mean over mixes may be.",
         profile_sources(&profiles),
-        mixes(asked.mixes as usize),
+        mixes(count),
         counted(inputs.seeds as usize, "seed"),
         asked.seconds,
         asked.as_live,
