@@ -31,17 +31,19 @@ const NEAR_DECISION: f64 = 0.1;
 /// A bound this near to what the columns so far allow, as a share of it, is near enough.
 const CLOSE: f64 = 2e-3;
 /// The same while cells are still to be divided.
-const ROUGHLY_CLOSE: f64 = 1e-2;
+const ROUGHLY_CLOSE: f64 = 5e-3;
 /// How often cells are divided, at prices that were found for the cells before. Then so many times so many of each kind of LLC:
 /// those that earn most.
-const DIVISIONS: usize = 20;
+const DIVISIONS: usize = 16;
+/// The same for later bounds, which begin with the cells of those before.
+const LATER_DIVISIONS: usize = 2;
 const PASSES: usize = 4;
 const DIVIDED: usize = 32;
 /// Cells of a kind of LLC, at most.
 const MOST_CELLS: usize = 6_000;
 /// Cells that are looked at together.
 const TOGETHER: usize = 64;
-/// Divisions end once two of them raise the bound by less than this, as a share of it.
+/// Divisions end once three of them raise the bound by less than this, as a share of it.
 const LEAST_RISE: f64 = 5e-3;
 /// Room beyond what there is, as a share of it, for what the model's own solutions leave open.
 const SLACK: f64 = 1e-6;
@@ -151,15 +153,16 @@ impl Cells {
         let known = &mut *known;
         // Others had other programs.
         known.llcs.iter_mut().flat_map(|llc| &mut llc.cells).for_each(|cell| cell.earned = None);
-        if known.columns.is_empty() {
+        let is_first = known.columns.is_empty();
+        if is_first {
             known.columns = self.of_one_program(&known.llcs, threads, aim);
         }
         let mut best = Best { proven: 0.0, prices: None };
-        let mut risen = [0.0; 2];
-        for _ in 0..DIVISIONS {
+        let mut risen = [0.0; 3];
+        for _ in 0..if is_first { DIVISIONS } else { LATER_DIVISIONS } {
             let last = self.solve(known, (threads, aim), ROUGHLY_CLOSE, &mut best);
             let enough = risen[0] > 0.0 && best.proven < risen[0] * (1.0 + LEAST_RISE);
-            risen = [risen[1], best.proven];
+            risen = [risen[1], risen[2], best.proven];
             let Some(prices) = last.filter(|_| !enough) else { break };
             if !self.divide(known, ground, (threads, aim), &prices) {
                 break;
