@@ -27,7 +27,7 @@ pub enum Seats {
 #[derive(Clone)]
 pub struct NodeKind {
     model: Arc<Model>,
-    programs: Arc<Vec<LoadedProgram>>,
+    programs: Arc<Vec<Arc<LoadedProgram>>>,
     /// CPU indices by LLC, in the order in which they are given out.
     seats: Vec<Vec<u32>>,
     memory_mib: Option<u64>,
@@ -71,7 +71,7 @@ impl NodeKind {
         let seats = seats_by_llc(&machine, seats);
         let model = Arc::new(Model::new(Arc::new(machine), options)?);
         let loaded: std::result::Result<Vec<_>, _> =
-            profiles.par_iter().map(|profile| model.load(profile)).collect();
+            profiles.par_iter().map(|profile| model.load(profile).map(Arc::new)).collect();
         let programs = Arc::new(loaded.map_err(Error::from)?);
         Ok(Self { model, programs, seats, memory_mib: memory_mib.or(own_memory) })
     }
@@ -84,6 +84,13 @@ impl NodeKind {
     /// The model.
     pub fn model(&self) -> &Model {
         &self.model
+    }
+
+    /// The same kind with these programs for all from an index on. Each was loaded by the kind's own model.
+    #[must_use]
+    pub(crate) fn with_programs_from(&self, first: usize, more: &[Arc<LoadedProgram>]) -> Self {
+        let kept = self.programs.iter().take(first).chain(more);
+        Self { programs: Arc::new(kept.cloned().collect()), ..self.clone() }
     }
 
     /// A program as the model holds it.
@@ -150,7 +157,7 @@ impl NodeKind {
 
 fn slowdowns<'a>(
     model: &Model,
-    programs: &[LoadedProgram],
+    programs: &[Arc<LoadedProgram>],
     threads: impl Iterator<Item = (usize, u32)>,
     prediction: &'a mut Prediction,
 ) -> impl Iterator<Item = f64> + 'a {

@@ -16,6 +16,7 @@ mod expansion;
 mod extender;
 mod fleet;
 mod kind;
+mod learned;
 mod node;
 mod objective;
 mod optimum;
@@ -32,7 +33,7 @@ mod workload;
 
 pub use agent::{
     AgentReport, CacheUse, PodGroups, PodLoads, PodMonitor, PodUsage, Publisher, RunningPod,
-    UpdateRates, daemon_configuration, running_pods,
+    UpdateRates, daemon_configuration, learned_annotation, running_pods,
 };
 pub use bound::{Bound, Bounds};
 pub use description::{FLEET_VERSION, FleetDescription, NodeGroup, ProgramEntry};
@@ -40,6 +41,7 @@ pub use exact::{Extremes, extremes, random_values};
 pub use extender::{Extender, ExtenderAnswer, serve_extender};
 pub use fleet::{Fleet, Ground};
 pub use kind::{NodeKind, Prediction, Seats};
+pub use learned::{LearnedNotes, LearnedUpdate};
 pub use node::{Node, Obstacle, PodId, Resident};
 pub use objective::{Cost, Objective};
 pub use optimum::{ByLoads, by_loads};

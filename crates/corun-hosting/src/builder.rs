@@ -332,17 +332,25 @@ pub fn this_machine(described: Option<&Path>) -> Result<Machine> {
     let found = corun_app::find_machine("this")?;
     let Some(path) = described else { return Ok(found) };
     let machine = Machine::load(path).map_err(Error::input)?;
+    check_same_caches(&machine, &found, &path.display().to_string())?;
+    Ok(machine)
+}
+
+/// Do the same CPUs share caches in a description of a machine, which is `shown` as that, and on the machine that was found?
+///
+/// # Errors
+/// Bad input where they do not, with both.
+pub fn check_same_caches(described: &Machine, found: &Machine, shown: &str) -> Result {
     let sets = |machine: &Machine| -> BTreeSet<String> {
         machine.llcs().iter().map(|llc| llc.cpus.to_string()).collect()
     };
-    let (its, ours) = (sets(&machine), sets(&found));
+    let (its, ours) = (sets(described), sets(found));
     if its == ours {
-        return Ok(machine);
+        return Ok(());
     }
     let listed = |sets: BTreeSet<String>| sets.into_iter().collect::<Vec<_>>().join(" and ");
     let message = format!(
-        "{}: CPUs {} each share a cache, and on this machine CPUs {}",
-        path.display(),
+        "{shown}: CPUs {} each share a cache, and on this machine CPUs {}",
         listed(its),
         listed(ours)
     );

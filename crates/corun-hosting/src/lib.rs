@@ -2,7 +2,7 @@
 //! acts on for a person.
 //!
 //! [`HostBuilder`] makes a [`corun_live::Host`] from [`HostSettings`]. [`Started`] starts programs for a host,
-//! [`Watch`] is a host that only looks, and [`Acting`] does with it what a person asks for. What is decided and what is undone is
+//! [`Watch`] is a host that only looks, [`Learning`] one that learns what programs do, and [`Acting`] does what a person asks for. What is decided and what is undone is
 //! put in words here, the same for all commands.
 
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
@@ -10,6 +10,7 @@
 mod acting;
 mod builder;
 mod decisions;
+mod learning;
 mod policy_choice;
 mod programs;
 mod recording;
@@ -18,11 +19,12 @@ pub mod undone;
 mod watch;
 
 pub use acting::{ActEntry, Acting, undo_at_the_end};
-pub use builder::{HostBuilder, Look, this_machine, undo_what_was_left};
+pub use builder::{HostBuilder, Look, check_same_caches, this_machine, undo_what_was_left};
 pub use decisions::{
     DecisionLine, DecisionPrinter, NewDecisions, ToldOnce, action_in_words, decision_in_words,
     program_of,
 };
+pub use learning::{CountedGroup, Learning, LearningSettings};
 pub use policy_choice::{AUTO_POLICY, ChosenPolicy, choose_policy};
 pub use programs::{ENDED_EVERY, Program, Run, Started};
 pub use recording::load_recording;

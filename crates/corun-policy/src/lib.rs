@@ -25,6 +25,7 @@ pub use coscheduling::{CascFindings, casc_observed};
 pub use partitioning::{
     CacheClass, Cap, ClassLimits, Input, Partition, PartitionError, Partitioner, classify,
 };
+pub use placement::{CurveLearner, LearnedProgram};
 pub use registry::registry;
 
 #[cfg(test)]

@@ -17,6 +17,8 @@ mod wake_partners;
 
 use crate::PolicyEntry;
 
+pub use corun::{CurveLearner, LearnedProgram};
+
 /// The interval of DIO in cycles (Blagodurov et al., TOCS 2010, section 4.2).
 const BILLION_CYCLES: u64 = 1_000_000_000;
 

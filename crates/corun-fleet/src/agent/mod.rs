@@ -11,8 +11,9 @@ use corun_app::{Error, Result};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::extender::protocol::{NodeReport, Pod, ReportedProgram};
+use crate::extender::protocol::{NodeObject, NodeReport, Pod, ReportedProgram};
 use crate::extender::{BOUND_KEY, MACHINE_KEY, PROFILE_KEY, PROGRAMS_KEY};
+use crate::learned::{LEARNED_KEY, LearnedUpdate};
 
 pub use cgroups::{PodGroups, PodLoads};
 pub use holding::daemon_configuration;
@@ -43,6 +44,12 @@ pub struct PodUsage {
     pub llc_mib: Option<f64>,
     /// Its memory traffic.
     pub mb_per_s: Option<f64>,
+}
+
+/// What the object of a node says that its agent learned; none where it says nothing, or is no node.
+pub fn learned_annotation(node: &[u8]) -> Option<String> {
+    let node: NodeObject = serde_json::from_slice(node).ok()?;
+    node.metadata.annotations?.remove(LEARNED_KEY)
 }
 
 /// The pods of a `PodList` that have not ended, in the order of their names. What is not known of them is assumed and
@@ -108,10 +115,13 @@ impl AgentReport {
         Self { machine: machine.to_owned(), report: NodeReport { at: now_s, programs } }
     }
 
-    /// As a patch of the node's object, which sets two annotations.
-    pub fn patch(&self) -> String {
+    /// As a patch of the node's object, which sets two annotations, and with what was learned a third.
+    pub fn patch(&self, learned: Option<&LearnedUpdate>) -> String {
         let report = serde_json::to_string(&self.report).expect("a report has string keys alone");
-        let notes = json!({MACHINE_KEY: self.machine, PROGRAMS_KEY: report});
+        let mut notes = json!({MACHINE_KEY: self.machine, PROGRAMS_KEY: report});
+        if let Some(learned) = learned {
+            notes[LEARNED_KEY] = learned.text().into();
+        }
         json!({"metadata": {"annotations": notes}}).to_string()
     }
 }

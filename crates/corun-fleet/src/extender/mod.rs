@@ -5,13 +5,15 @@
 //! keeps a pod from a node: then the cluster schedules as it does without corun.
 
 mod expected;
+mod learned;
 pub(crate) mod protocol;
+mod reported;
 mod server;
 
 pub use self::server::serve_extender;
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use corun_app::{Error, Result};
 use corun_model::ModelOptions;
@@ -22,13 +24,15 @@ use serde_json::value::RawValue;
 use crate::agent::{bound_of, cpus_of, is_bound};
 use crate::kind::{NodeKind, Prediction, Seats};
 use crate::node::{Node, Resident};
-use crate::objective::{Cost, Objective};
+use crate::objective::Objective;
 
 use expected::{ExpectedPods, OnNode};
+use learned::{Heeded, Kinds, LearnedName, LearnedPrograms};
 use protocol::{
     ExtenderArgs, ExtenderFilterResult, HostPriority, KeptNodes, MAX_PRIORITY, NodeObject,
-    NodeReport, Pod,
+    NodeReport, Pod, ReportedProgram,
 };
+use reported::{Asked, PodCost, Reported};
 
 /// Of a pod: its profile's name. Label or annotation.
 pub(crate) const PROFILE_KEY: &str = "corun.dev/profile";
@@ -45,8 +49,6 @@ const LEAST_SPAN: f64 = 0.05;
 const UNKNOWN_SCORE: i64 = MAX_PRIORITY / 2;
 /// Remembered nodes at most; more than that start anew.
 const MOST_NODES: usize = 20_000;
-/// Remembered kinds of pod on each of them; more than that start anew.
-const MOST_COSTS: usize = 16;
 /// Assumptions about pods of a node that are told: of several the first stand for all.
 const MOST_TOLD: usize = 2;
 
@@ -62,7 +64,9 @@ pub struct ExtenderAnswer {
 /// Answers the scheduler's questions.
 pub struct Extender {
     kinds: HashMap<String, usize>,
-    all: Vec<NodeKind>,
+    /// What nodes learned of programs that were not recorded, and the kinds of node with all programs.
+    learned: Mutex<LearnedPrograms>,
+    /// By name, those that were recorded.
     programs: HashMap<String, usize>,
     oldest_s: u64,
     /// By node name: what is known of it.
@@ -79,44 +83,29 @@ struct Known {
     at_s: u64,
     /// Who runs there by them, whatever their time.
     programs: String,
+    /// Names of programs there that were not recorded, and by what they count.
+    not_recorded: Vec<(String, Option<LearnedName>)>,
     reported: Arc<Reported>,
 }
 
-/// A node as its report says.
-struct Reported {
-    node: Node,
-    /// By resident: it must not be slower. Empty where nobody has a bound.
-    bounds: Vec<f64>,
-    /// What of the report was not known, and what was assumed.
-    assumed: Vec<String>,
-    /// What pods cost there that were asked about: a scheduler asks twice about each, and of a deployment's pods one is
-    /// as the other.
-    costs: Mutex<Vec<((usize, u32), PodCost)>>,
-    /// The same node with pods that were expected there when it was last asked about, so many CPUs left free.
-    with_expected: Mutex<Option<WithExpected>>,
+impl Known {
+    /// Do all programs there that were not recorded count by the same as before?
+    fn counts_by(&self, kinds: &Kinds) -> bool {
+        self.not_recorded.iter().all(|(name, known)| kinds.learned.get(name) == known.as_ref())
+    }
 }
-
-/// Whom to expect, how many CPUs are left free, and the node.
-type WithExpected = ((OnNode, u32), Arc<Reported>);
 
 /// A node's two annotations.
 type Notes = (String, String);
 
-/// What a pod would cost on a node.
+/// What is asked of nodes.
 #[derive(Clone, Copy)]
-struct PodCost {
-    marginal: f64,
-    /// The pod's own worst slowdown.
-    own: f64,
-    /// Would somebody there be slower than his bound?
-    breaks: bool,
-}
-
-/// A pod's wishes.
-struct Asked {
-    program: usize,
-    cpus: u32,
-    bound: Option<f64>,
+struct Question<'a> {
+    asked: &'a Asked,
+    kinds: &'a Kinds,
+    /// None where what is only guessed must not count: pods that are expected, profiles that were learned.
+    expected: Option<&'a Expected>,
+    now_s: u64,
 }
 
 /// By node, whom to expect there.
@@ -145,10 +134,11 @@ impl Extender {
             }
         }
         let names = profiles.into_iter().enumerate().map(|(at, profile)| (profile.name, at));
-        let programs = names.collect();
+        let programs: HashMap<String, usize> = names.collect();
+        let learned = Mutex::new(LearnedPrograms::new(all, programs.len()));
         Ok(Self {
             kinds,
-            all,
+            learned,
             programs,
             oldest_s,
             known: Mutex::default(),
@@ -163,8 +153,12 @@ impl Extender {
     /// Bad input for a body that is no request.
     pub fn filter(&self, body: &[u8], now_s: u64) -> Result<ExtenderAnswer> {
         let request = read(body)?;
+        let items = request.nodes.as_ref().and_then(|nodes| nodes.items.as_ref());
+        let nodes = read_nodes(items.map_or(&[], Vec::as_slice))?;
         let mut assumed = Vec::new();
-        let asked = self.asked(&request.pod, &mut assumed);
+        let mut learned = self.learned();
+        let kinds = self.heed(&mut learned, &nodes, now_s, &mut assumed);
+        let asked = self.asked(&request.pod, &kinds, &mut assumed);
         let mut result = ExtenderFilterResult::default();
         if let Some(names) = &request.node_names {
             let bound = asked.as_ref().is_some_and(|asked| asked.bound.is_some());
@@ -175,10 +169,13 @@ impl Extender {
             }
             result.node_names = Some(names.iter().map(String::as_str).collect());
         }
-        if let Some(items) = request.nodes.as_ref().and_then(|nodes| nodes.items.as_ref()) {
-            let nodes = read_nodes(items)?;
-            let costs = match &asked {
-                Some(asked) => self.costs(asked, &nodes, &Expected::new(), now_s, &mut assumed),
+        if let Some(items) = items {
+            // What was learned is a guess, and no guess keeps a pod from a node.
+            let costs = match asked.as_ref().filter(|asked| !asked.is_learned) {
+                Some(asked) => {
+                    let question = Question { asked, kinds: &kinds, expected: None, now_s };
+                    self.costs(&question, &nodes, &mut assumed)
+                }
                 None => nodes.iter().map(|_| None).collect(),
             };
             let bound = asked.as_ref().and_then(|asked| asked.bound).unwrap_or(f64::INFINITY);
@@ -213,11 +210,12 @@ impl Extender {
     /// Bad input for a body that is no request.
     pub fn prioritize(&self, body: &[u8], now_s: u64) -> Result<ExtenderAnswer> {
         let request = read(body)?;
+        let items = request.nodes.as_ref().and_then(|nodes| nodes.items.as_ref());
+        let nodes = read_nodes(items.map_or(&[], Vec::as_slice))?;
         let mut assumed = Vec::new();
-        let asked = self.asked(&request.pod, &mut assumed);
-        let none = Vec::new();
-        let items = request.nodes.as_ref().and_then(|nodes| nodes.items.as_ref()).unwrap_or(&none);
-        let nodes = read_nodes(items)?;
+        let mut learned = self.learned();
+        let kinds = self.heed(&mut learned, &nodes, now_s, &mut assumed);
+        let asked = self.asked(&request.pod, &kinds, &mut assumed);
         let mut names: Vec<&str> = nodes.iter().map(|node| node.metadata.name.as_str()).collect();
         if let Some(alone) = request.node_names.as_ref().filter(|_| nodes.is_empty()) {
             names = alone.iter().map(String::as_str).collect();
@@ -226,7 +224,9 @@ impl Extender {
         let costs: Vec<Option<PodCost>> = match &asked {
             Some(asked) if !nodes.is_empty() => {
                 let expected = self.expected(|pods| pods.by_node(&pod, now_s));
-                self.costs(asked, &nodes, &expected, now_s, &mut assumed)
+                let expected = Some(&expected);
+                let question = Question { asked, kinds: &kinds, expected, now_s };
+                self.costs(&question, &nodes, &mut assumed)
             }
             _ => names.iter().map(|_| None).collect(),
         };
@@ -256,21 +256,57 @@ impl Extender {
         Ok(ExtenderAnswer { body: text(&scored)?, assumed })
     }
 
+    /// What nodes learned. Held until a request is answered: indices of learned programs mean the same meanwhile.
+    fn learned(&self) -> MutexGuard<'_, LearnedPrograms> {
+        self.learned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads what these nodes learned.
+    fn heed(
+        &self,
+        learned: &mut LearnedPrograms,
+        nodes: &[NodeObject],
+        now_s: u64,
+        assumed: &mut Vec<String>,
+    ) -> Kinds {
+        let times = (now_s, now_s.saturating_add(self.oldest_s));
+        let Heeded { kinds, begins_anew } = learned.heed(nodes, &self.kinds, times, assumed);
+        if begins_anew {
+            self.expected(|pods| *pods = ExpectedPods::default());
+            if let Ok(mut known) = self.known.lock() {
+                known.clear();
+            }
+        }
+        kinds
+    }
+
+    /// The program of a profile: one that was recorded, else as it was learned.
+    fn program(&self, profile: &str, kinds: &Kinds) -> Option<(usize, Option<LearnedName>)> {
+        if let Some(&recorded) = self.programs.get(profile) {
+            return Some((recorded, None));
+        }
+        let learned = *kinds.learned.get(profile)?;
+        Some((learned.program, Some(learned)))
+    }
+
     /// What a pod asks for; none where it runs by no known profile.
-    fn asked(&self, pod: &Pod, assumed: &mut Vec<String>) -> Option<Asked> {
+    fn asked(&self, pod: &Pod, kinds: &Kinds, assumed: &mut Vec<String>) -> Option<Asked> {
         let name = pod.full_name();
         let Some(profile) = pod.metadata.note(PROFILE_KEY) else {
             assumed.push(format!("pod {name} has no {PROFILE_KEY}: every node suits it alike"));
             return None;
         };
-        let Some(&program) = self.programs.get(profile) else {
+        let Some((program, learned)) = self.program(profile, kinds) else {
             let why = format!("pod {name}: no profile {profile:?}: every node suits it alike");
             assumed.push(why);
             return None;
         };
+        if let Some(learned) = learned {
+            assumed.push(format!("pod {name}: {}", as_learned(profile, learned)));
+        }
         let bound = bound_of(pod, &name, assumed);
         let cpus = cpus_of(pod, &name, assumed);
-        Some(Asked { program, cpus, bound })
+        Some(Asked { program, is_learned: learned.is_some(), cpus, bound })
     }
 
     /// Looks at the pods that are expected, or changes them.
@@ -281,25 +317,25 @@ impl Extender {
     /// What a pod would cost on each node, with the pods that are expected there; none where that cannot be known.
     fn costs(
         &self,
-        asked: &Asked,
+        question: &Question<'_>,
         nodes: &[NodeObject],
-        expected: &Expected,
-        now_s: u64,
         assumed: &mut Vec<String>,
     ) -> Vec<Option<PodCost>> {
+        let Question { asked, kinds, expected, .. } = *question;
         let judged = |prediction: &mut Prediction, node: &NodeObject| {
-            let reported = self.node(node, now_s, prediction)?;
+            let reported = self.node(node, question, prediction)?;
             let node = &reported.node;
             if asked.cpus > node.free_cpus() {
                 return Err(format!("node {}: too few CPUs are free by its report", node.name));
             }
-            let kind = &self.all[node.kind];
-            let cost = match expected.get(&node.name) {
-                Some(pods) => {
+            let kind = &kinds.all[node.kind];
+            let cost = match expected.map(|expected| expected.get(&node.name)) {
+                Some(Some(pods)) => {
                     let busier = reported.with_expected(kind, pods, asked.cpus, prediction);
                     busier.cost(kind, asked, prediction)
                 }
-                None => reported.cost(kind, asked, prediction),
+                Some(None) => reported.cost(kind, asked, prediction),
+                None => reported.by_records().cost(kind, asked, prediction),
             };
             Ok((cost, reported))
         };
@@ -318,7 +354,7 @@ impl Extender {
     fn node(
         &self,
         object: &NodeObject,
-        now_s: u64,
+        &Question { kinds, now_s, .. }: &Question<'_>,
         prediction: &mut Prediction,
     ) -> std::result::Result<Arc<Reported>, String> {
         let name = &object.metadata.name;
@@ -327,7 +363,8 @@ impl Extender {
             found.ok_or_else(|| format!("node {name} has no {key}"))
         };
         let (machine, notes) = (note(MACHINE_KEY)?, note(PROGRAMS_KEY)?);
-        let same = |one: &Known| one.notes.0 == *machine && one.notes.1 == *notes;
+        let same =
+            |one: &Known| one.notes.0 == *machine && one.notes.1 == *notes && one.counts_by(kinds);
         if let Some((at_s, reported)) = self.known(name, same) {
             self.believe(name, at_s, now_s)?;
             return Ok(reported);
@@ -342,17 +379,25 @@ impl Extender {
             .kinds
             .get(machine)
             .ok_or_else(|| format!("node {name}: no machine {machine:?} here"))?;
-        let same = |one: &Known| one.notes.0 == *machine && one.programs == programs;
+        let same = |one: &Known| {
+            one.notes.0 == *machine && one.programs == programs && one.counts_by(kinds)
+        };
         let reported = match self.known(name, same) {
             Some((_, reported)) => reported,
-            None => Arc::new(self.reported(name, kind, &report, prediction)),
+            None => Arc::new(self.reported((name, kind), &report, kinds, prediction)),
         };
+        let not_recorded =
+            report.programs.iter().filter(|one| !self.programs.contains_key(&one.profile));
+        let not_recorded = not_recorded
+            .map(|one| (one.profile.clone(), kinds.learned.get(&one.profile).copied()))
+            .collect();
         if let Ok(mut known) = self.known.lock() {
             if known.len() >= MOST_NODES {
                 known.clear();
             }
             let notes = (machine.clone(), notes.clone());
-            let new = Known { notes, at_s: report.at, programs, reported: reported.clone() };
+            let (at_s, reported) = (report.at, reported.clone());
+            let new = Known { notes, at_s, programs, not_recorded, reported };
             known.insert(name.clone(), new);
         }
         Ok(reported)
@@ -378,12 +423,31 @@ impl Extender {
     /// A node with those who run there by a report, predicted.
     fn reported(
         &self,
-        name: &str,
-        kind_index: usize,
+        node: (&str, usize),
         report: &NodeReport,
+        kinds: &Kinds,
         prediction: &mut Prediction,
     ) -> Reported {
-        let kind = &self.all[kind_index];
+        let mut found = self.reported_by(node, report, kinds, prediction);
+        let is_learned = |one: &ReportedProgram| {
+            self.program(&one.profile, kinds).is_some_and(|(_, learned)| learned.is_some())
+        };
+        if report.programs.iter().any(is_learned) {
+            let none = Kinds { learned: Arc::default(), ..kinds.clone() };
+            let alone = self.reported_by(node, report, &none, prediction);
+            found.recorded_alone = Some(Arc::new(alone));
+        }
+        found
+    }
+
+    fn reported_by(
+        &self,
+        (name, kind_index): (&str, usize),
+        report: &NodeReport,
+        kinds: &Kinds,
+        prediction: &mut Prediction,
+    ) -> Reported {
+        let kind = &kinds.all[kind_index];
         let mut node = Node::new(name.to_owned(), kind_index, kind);
         let (mut bounds, mut assumed) = (Vec::new(), Vec::new());
         let mut assume = |pod: &str, what: String| {
@@ -392,10 +456,13 @@ impl Extender {
             }
         };
         for (pod, one) in report.programs.iter().enumerate() {
-            let Some(&program) = self.programs.get(&one.profile) else {
+            let Some((program, learned)) = self.program(&one.profile, kinds) else {
                 assume(&one.pod, format!("no profile {:?}: it counts as quiet", one.profile));
                 continue;
             };
+            if let Some(learned) = learned {
+                assume(&one.pod, as_learned(&one.profile, learned));
+            }
             let bound = one.bound.filter(|bound| is_bound(*bound));
             if let (None, Some(found)) = (bound, one.bound) {
                 assume(&one.pod, format!("its bound is {found}, no number above 1: no bound"));
@@ -417,72 +484,12 @@ impl Extender {
     }
 }
 
-impl Reported {
-    fn new(node: Node, bounds: Vec<f64>, assumed: Vec<String>) -> Self {
-        let (costs, with_expected) = (Mutex::default(), Mutex::default());
-        Self { node, bounds, assumed, costs, with_expected }
-    }
-
-    /// The node with these pods besides, as Linux places them. So many CPUs stay free: a scheduler that asks about a pod
-    /// knows that there is room for it.
-    fn with_expected(
-        &self,
-        kind: &NodeKind,
-        pods: &OnNode,
-        free_cpus: u32,
-        prediction: &mut Prediction,
-    ) -> Arc<Self> {
-        let key = (pods.clone(), free_cpus);
-        let known = self.with_expected.lock().ok();
-        let known = known.and_then(|one| one.as_ref().filter(|one| one.0 == key).cloned());
-        if let Some((_, known)) = known {
-            return known;
-        }
-        let mut node = self.node.clone();
-        for &((program, cpus), count) in pods {
-            for _ in 0..count {
-                let cpus = cpus.min(node.free_cpus().saturating_sub(free_cpus));
-                if cpus == 0 {
-                    break;
-                }
-                let cpus = node.cpus_as_linux(kind, cpus);
-                let pod = node.residents.len();
-                let (slowdown, worst) = (1.0, 1.0);
-                let resident = Resident { pod, workload: 0, program, cpus, slowdown, worst };
-                node.insert(kind, resident, 0);
-            }
-        }
-        node.predict(kind, Objective::MeanSlowdown, prediction);
-        let found = Arc::new(Self::new(node, self.bounds.clone(), Vec::new()));
-        if let Ok(mut known) = self.with_expected.lock() {
-            *known = Some((key, found.clone()));
-        }
-        found
-    }
-
-    /// What a pod would cost there; enough CPUs must be free.
-    fn cost(&self, kind: &NodeKind, asked: &Asked, prediction: &mut Prediction) -> PodCost {
-        let key = (asked.program, asked.cpus);
-        let known = self.costs.lock().ok();
-        let known = known.and_then(|all| all.iter().find(|one| one.0 == key).map(|one| one.1));
-        if let Some(known) = known {
-            return known;
-        }
-        let node = &self.node;
-        let cpus = node.cpus_as_linux(kind, asked.cpus);
-        let newcomer = (asked.program, &cpus[..]);
-        let objective = Objective::MeanSlowdown;
-        let (all, own): (Cost, Cost) = node.with_newcomer(kind, objective, newcomer, prediction);
-        let breaks = node.breaks_a_bound(kind, newcomer, &self.bounds, prediction);
-        let cost = PodCost { marginal: all.sum - node.cost().sum, own: own.worst, breaks };
-        if let Ok(mut costs) = self.costs.lock() {
-            if costs.len() >= MOST_COSTS {
-                costs.clear();
-            }
-            costs.push((key, cost));
-        }
-        cost
-    }
+/// What is said of a pod whose profile was learned.
+fn as_learned(profile: &str, learned: LearnedName) -> String {
+    let sure = learned.percent();
+    format!(
+        "no profile {profile:?} was recorded: it counts by what nodes learned of it, {sure} % sure"
+    )
 }
 
 fn read(body: &[u8]) -> Result<ExtenderArgs> {

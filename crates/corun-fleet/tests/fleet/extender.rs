@@ -9,9 +9,9 @@ use corun_model::ModelOptions;
 use corun_profile::Library;
 use serde_json::{Value, json};
 
-const NOW: u64 = 1_764_000_000;
+pub(crate) const NOW: u64 = 1_764_000_000;
 
-fn extender() -> Extender {
+pub(crate) fn extender() -> Extender {
     let mut library = Library::default();
     for (name, mpki, mib) in [("stream", 60.0, 64.0), ("needy", 25.0, 12.0), ("quiet", 0.1, 0.2)] {
         let profile =
@@ -24,7 +24,7 @@ fn extender() -> Extender {
 }
 
 /// A node as the API server has it, with what its agent published `age_s` seconds ago.
-fn node(name: &str, age_s: i64, programs: &[(&str, u32, Option<f64>)]) -> Value {
+pub(crate) fn node(name: &str, age_s: i64, programs: &[(&str, u32, Option<f64>)]) -> Value {
     let programs: Vec<Value> = programs
         .iter()
         .enumerate()
@@ -57,7 +57,7 @@ fn node(name: &str, age_s: i64, programs: &[(&str, u32, Option<f64>)]) -> Value 
     })
 }
 
-fn pod(notes: Value, cpu: Value) -> Value {
+pub(crate) fn pod(notes: Value, cpu: Value) -> Value {
     json!({
         "metadata": {
             "name": "web-7d4b9c6f8-x2x9p",
@@ -74,12 +74,12 @@ fn pod(notes: Value, cpu: Value) -> Value {
     })
 }
 
-fn request(pod: Value, nodes: Vec<Value>) -> Vec<u8> {
+pub(crate) fn request(pod: Value, nodes: Vec<Value>) -> Vec<u8> {
     let list = json!({"metadata": {"resourceVersion": "1"}, "items": nodes});
     json!({"Pod": pod, "Nodes": list, "NodeNames": null}).to_string().into_bytes()
 }
 
-fn scores(body: &str) -> Vec<(String, i64)> {
+pub(crate) fn scores(body: &str) -> Vec<(String, i64)> {
     let all: Value = serde_json::from_str(body).unwrap();
     let one =
         |one: &Value| (one["Host"].as_str().unwrap().to_owned(), one["Score"].as_i64().unwrap());
@@ -289,7 +289,7 @@ fn an_agent_says_what_runs_and_the_extender_reads_it() {
     let mut assumed = Vec::new();
     let pods = running_pods(pods.to_string().as_bytes(), &mut assumed).unwrap();
     assert_eq!(assumed.len(), 1, "{assumed:?}");
-    let patch = AgentReport::new("i7-2600", &pods, &BTreeMap::new(), NOW).patch();
+    let patch = AgentReport::new("i7-2600", &pods, &BTreeMap::new(), NOW).patch(None);
     let patch: Value = serde_json::from_str(&patch).unwrap();
     let notes = &patch["metadata"]["annotations"];
     assert_eq!(notes["corun.dev/machine"], "i7-2600");
@@ -322,7 +322,7 @@ fn measured_load_counts_in_the_place_of_what_was_asked_for() {
     let usage = BTreeMap::from([("u1".to_owned(), usage)]);
     let mut published = [node("asked", 0, &[]), node("measured", 0, &[]), node("two", 0, &[])];
     for (node, usage) in published.iter_mut().zip([&BTreeMap::new(), &usage]) {
-        let patch = AgentReport::new("i7-2600", &pods, usage, NOW).patch();
+        let patch = AgentReport::new("i7-2600", &pods, usage, NOW).patch(None);
         let patch: Value = serde_json::from_str(&patch).unwrap();
         node["metadata"]["annotations"] = patch["metadata"]["annotations"].clone();
     }

@@ -4,6 +4,7 @@ mod extender;
 #[allow(dead_code, reason = "other tests use more of it")]
 #[path = "../../../corun-live/tests/resctrl/kernel.rs"]
 mod kernel;
+mod learned;
 mod monitoring;
 #[allow(dead_code, reason = "other tests use more of it")]
 #[path = "../../../corun-live/tests/resctrl/mount.rs"]

@@ -15,6 +15,7 @@ mod crowd;
 mod curve;
 mod exploring;
 mod learned;
+mod learner;
 mod objective;
 mod parts;
 mod planning;
@@ -41,6 +42,9 @@ use crate::{
     LoadedPredictor, Nanoseconds, Needs, Parameter, Plan, Policy, PolicyEntry, Predictor, ThreadId,
     ThreadView, View,
 };
+
+pub use self::learned::LearnedProgram;
+pub use self::learner::CurveLearner;
 
 const INTERVAL: Parameter = Parameter {
     name: "interval-cycles",

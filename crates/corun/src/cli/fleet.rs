@@ -119,7 +119,8 @@ is away is asked ever less often, up to once a minute. Ctrl-C ends the agent; --
 
 Examples:
   corun fleet agent --node n1 --machine epyc-9554
-  corun fleet agent --node n1 --machine epyc-9554 --root /host --caches --hold /etc/corun/config.toml")]
+  corun fleet agent --node n1 --machine epyc-9554 --learn
+  corun fleet agent --node n1 --machine epyc-9554 --caches --hold /etc/corun/config.toml")]
 pub(crate) struct AgentArgs {
     /// The node's name
     #[arg(long, value_name = "NAME")]
@@ -136,6 +137,12 @@ pub(crate) struct AgentArgs {
     /// Hold the pods' threads: a configuration of `corun daemon` without programs, to which the pods are added
     #[arg(long, value_name = "FILE")]
     pub(crate) hold: Option<PathBuf>,
+    /// Learn the profiles of pods whose profile was not recorded, from the hardware's counters; --machine is then a
+    /// preset or a machine file
+    #[arg(long, conflicts_with = "once")]
+    pub(crate) learn: bool,
+    #[command(flatten)]
+    pub(crate) library: ProfilesArgs,
     /// Seconds between two looks
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub(crate) every: u64,

@@ -258,11 +258,12 @@ fn stand_in_for_kubectl(fixture: &Fixture) {
 }
 
 fn agent(fixture: &Fixture, words: &[&str]) -> Process {
+    let named = if words.contains(&"--machine") { &[][..] } else { &["--machine", "m"][..] };
     let mut command = Process::new(assert_cmd::cargo::cargo_bin!("corun"));
     let path = std::env::var("PATH").unwrap();
     let folder = fixture.path("");
     command.env("PATH", format!("{}:{path}", folder.display())).current_dir(&folder);
-    command.args(["fleet", "agent", "--node", "n1", "--machine", "m", "--root"]).arg(&folder);
+    command.args(["fleet", "agent", "--node", "n1"]).args(named).arg("--root").arg(&folder);
     command.args(words).stdout(Stdio::null()).stderr(Stdio::piped());
     command
 }
@@ -292,6 +293,32 @@ fn an_agent_publishes_what_runs_on_its_node() {
     ran.refused(&["--node", "a node's name"]);
     let output = agent(&fixture, &["--caches", "--once"]).output().unwrap();
     assert!(String::from_utf8(output.stderr).unwrap().contains("monitors no cache"));
+}
+
+/// The fixture's /sys shows no counters: the agent says what it assumes, and publishes all else.
+#[test]
+fn an_agent_that_cannot_count_learns_nothing_and_publishes_what_runs() {
+    let fixture = fixture();
+    stand_in_for_kubectl(&fixture);
+    let mut agent =
+        agent(&fixture, &["--every", "1", "--learn", "--machine", "i7-2600"]).spawn().unwrap();
+    while std::fs::read(fixture.path("patch.json")).map_or(0, |patch| patch.len()) == 0 {
+        assert_eq!(agent.try_wait().unwrap(), None);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let pid = rustix::process::Pid::from_child(&agent);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    let output = agent.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let assumed =
+        "assumed: nothing is learned of pods: perf: the kernel shows no hardware counters";
+    assert_eq!(said.matches(assumed).count(), 1, "{said}");
+    let patch = std::fs::read_to_string(fixture.path("patch.json")).unwrap();
+    assert!(patch.contains("i7-2600") && !patch.contains("corun.dev/learned"), "{patch}");
+    // A machine that nobody knows is a mistake.
+    let ran = fixture.run(&["fleet", "agent", "--node", "n1", "--machine", "none", "--learn"]);
+    ran.refused(&["none"]);
 }
 
 #[test]

@@ -91,7 +91,7 @@ fn manifests_grant_little_and_name_options_that_there_are() {
     let agents = std::fs::read_to_string(packaging("kubernetes/hold/agent.yaml")).unwrap();
     let agents = kind("DaemonSet").next().unwrap().to_string() + &agents;
     let help = fixture.run(&["fleet", "agent", "--help"]).done();
-    for option in ["--node", "--machine", "--root", "--hold"] {
+    for option in ["--node", "--machine", "--root", "--learn", "--hold"] {
         let quoted = format!("\"{option}\"");
         assert!(agents.contains(&quoted) && help.contains(option), "{option}");
     }

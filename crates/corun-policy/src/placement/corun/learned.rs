@@ -1,16 +1,19 @@
 //! What is learnt of each program while it runs, and the programs that the model makes of it.
 
+mod program;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use corun_model::{LoadedProgram, Model, ModelError, Outcome};
-use corun_profile::{MeasuredOn, Profile, ProfileData, SoloRow, SoloTable, TableFigures};
+use corun_machine::Machine;
+use corun_model::{LoadedProgram, Model, Outcome};
 
-use super::curve::{self, Counted, LEAST_MPKI, Point};
+use self::program::USUAL_LATENCY_NS;
+use super::curve::{self, Counted, LEAST_MPKI, MissEstimate, Point};
 use crate::{Rates, ThreadId, ThreadView, View};
 
-/// Rows of a table: sizes from one sixteenth of the LLC to all of it.
-const ROWS: u32 = 16;
+pub use self::program::LearnedProgram;
+
 /// Weight of the past in the averages of rates, an interval on.
 const PAST: f64 = 0.7;
 /// Of the intervals that are averaged, those of so long ago count 1/e: as long as things are taken to stay as they are.
@@ -37,12 +40,6 @@ const LONG_PHASE: f64 = 16.0;
 const USUAL_OVERLAP: f64 = 2.0;
 /// Most of a program's cycles that misses are made out to take where no counter says it.
 const MOST_STALLS: f64 = 0.8;
-/// Memory latency where the machine does not say, in ns.
-const USUAL_LATENCY_NS: f64 = 90.0;
-/// LLC latency where the machine does not say, in ns.
-const USUAL_LLC_LATENCY_NS: f64 = 15.0;
-/// Share of the lowest peak on its way that a program alone is taken to draw at most.
-const MOST_OF_PEAK: f64 = 0.9;
 
 /// How a program may behave as far as the counters tell: the likeliest curve, and one that falls more and
 /// one that falls less steeply through what was counted.
@@ -110,6 +107,8 @@ pub(super) struct Learned {
     intervals: u64,
     /// How long one is.
     pub(super) interval_s: f64,
+    /// Of the intervals that are averaged, those of so long ago count 1/e; none: as long as a decision is made for.
+    pub(super) window_s: Option<f64>,
 }
 
 /// What is known of a program by its name. It outlives the program's threads, as a prior for the next.
@@ -241,7 +240,7 @@ impl Learned {
         spell: Spell,
     ) {
         self.intervals += 1;
-        let fades = (self.interval_s / WINDOW_S).min(1.0);
+        let fades = (self.interval_s / self.window_s.unwrap_or(WINDOW_S)).min(1.0);
         self.threads.retain(|id, _| view.thread(*id).is_some());
         self.before_trial.retain(|id, _| view.thread(*id).is_some());
         for (thread, expected) in running.iter().zip(expected) {
@@ -274,6 +273,18 @@ impl Learned {
             let oldest = oldest.clone();
             self.programs.remove(&oldest);
         }
+    }
+
+    /// What is known of each program that ran in the latest interval, by name.
+    pub(super) fn running(&self, machine: &Machine) -> Vec<(String, LearnedProgram)> {
+        let running = self.programs.iter().filter(|(_, known)| known.latest == self.intervals);
+        running.filter_map(|(name, known)| Some((name.clone(), known.plain(machine)?))).collect()
+    }
+
+    /// All threads are others from now on: who they are is told anew.
+    pub(super) fn forget_threads(&mut self) {
+        self.threads.clear();
+        self.before_trial.clear();
     }
 
     /// Intervals that were taken in.
@@ -313,6 +324,22 @@ impl Figures {
             bytes_per_miss: mean(misses, self.bytes_per_miss, latest.bytes_per_miss),
             point: latest.point,
             instructions: latest.instructions,
+        }
+    }
+
+    /// With these misses at the sizes that are told. More cache never makes more misses.
+    fn with_misses(&self, mpki: impl Iterator<Item = f64>, confidence: f64) -> LearnedProgram {
+        let mut falling: Vec<f64> = mpki.map(|mpki| mpki.clamp(0.0, self.apki)).collect();
+        for place in (1..falling.len()).rev() {
+            falling[place - 1] = falling[place - 1].max(falling[place]);
+        }
+        LearnedProgram {
+            llc_apki: self.apki,
+            core_cpi: self.core_cpi,
+            stall_cycles_per_miss: self.stall_per_miss,
+            bytes_per_miss: self.bytes_per_miss,
+            llc_mpki: falling,
+            confidence,
         }
     }
 
@@ -443,9 +470,7 @@ impl Known {
     /// The points, with how far phases may have put each off. Where the mean over most phases is known, it is taken
     /// as it is: what is unsure is how the others compare with it. A trial is of the phase before it.
     fn counted(&self) -> Vec<Counted> {
-        let looked = f64::from(self.intervals) + PHASES_COUNT;
-        let variance = (self.squares + PHASES.powi(2) * PHASES_COUNT) / looked;
-        let most = self.points.iter().map(Visited::phases).fold(0.0, f64::max);
+        let (variance, most) = self.phases();
         let counted = |one: &Visited| {
             let is_sure = one.is_tried || one.phases() >= most;
             let deviation = variance * (1.0 / one.phases() + 1.0 / most);
@@ -454,88 +479,50 @@ impl Known {
         self.points.iter().map(counted).collect()
     }
 
+    /// Misses at each of the sizes that are told, with how far they may be off.
+    fn estimates(&self, figures: &Figures, sizes: &[f64]) -> Vec<MissEstimate> {
+        let whole = sizes.last().copied().unwrap_or(1.0);
+        curve::estimate(figures.apki, &self.counted(), whole, sizes)
+    }
+
+    /// How far the mean over so many phases as were seen may be from that of all: the square, as a share of the mean's.
+    fn phase_error(&self) -> f64 {
+        let (variance, most) = self.phases();
+        (variance / most.max(1.0)).exp() - 1.0
+    }
+
+    /// The variance of phases (logarithm), and how many were seen at the size at which most were.
+    fn phases(&self) -> (f64, f64) {
+        let looked = f64::from(self.intervals) + PHASES_COUNT;
+        let variance = (self.squares + PHASES.powi(2) * PHASES_COUNT) / looked;
+        (variance, self.points.iter().map(Visited::phases).fold(0.0, f64::max))
+    }
+
+    /// In plain figures; none before anything was counted.
+    fn plain(&self, machine: &Machine) -> Option<LearnedProgram> {
+        let (figures, sizes) = (self.figures?, program::sizes(machine)?);
+        let estimates = self.estimates(&figures, &sizes);
+        let square = |value: f64| (value + LEAST_MPKI).powi(2);
+        let misses: f64 = estimates.iter().map(|one| square(one.mpki)).sum();
+        let errors: f64 = estimates.iter().map(|one| one.deviation.powi(2)).sum();
+        let confidence = 1.0 / (1.0 + errors / misses + self.phase_error());
+        Some(figures.with_misses(estimates.iter().map(|one| one.mpki), confidence))
+    }
+
     /// The program as the model takes it, in three worlds.
     fn load(&self, figures: Figures, name: &str, model: &Model) -> Option<Worlds> {
-        let machine = model.machine();
-        let llcs = machine.llcs().iter().filter_map(|llc| llc.cache);
-        let cache = llcs.max_by_key(|cache| cache.size_bytes)?;
-        let way_bytes = cache.size_bytes / u64::from(ROWS);
-        let sizes: Vec<f64> = (1..=ROWS).map(|way| (u64::from(way) * way_bytes) as f64).collect();
-        let points = self.counted();
-        let curve = curve::estimate(figures.apki, &points, cache.size_bytes as f64, &sizes);
-        let inclusive = cache.inclusion == corun_machine::Inclusion::Inclusive;
-        let private = machine.private_cache(0).map_or(1, |cache| cache.size_bytes);
-        let core = machine.core_types().first()?;
-        let on = MeasuredOn {
-            machine: machine.name().to_owned(),
-            clock_mhz: core.clock_mhz,
-            // LLC references are counted behind the private cache, whatever its size.
-            private_cache_bytes: if inclusive { 64 } else { private },
-            inclusive_llc: inclusive,
-            way_bytes,
-            line_bytes: cache.line_bytes.unwrap_or(64),
-            memory_latency_ns: machine.memory_latency_ns(0, 0).unwrap_or(USUAL_LATENCY_NS),
-            llc_latency_ns: cache.latency_ns.unwrap_or(USUAL_LLC_LATENCY_NS),
-        };
+        let sizes = program::sizes(model.machine())?;
+        let curve = self.estimates(&figures, &sizes);
         let world = |lean: f64| {
             let tilted = sizes.iter().zip(&curve).map(|(&size, estimate)| {
                 let side = if size < figures.point.bytes { lean } else { -lean };
-                (estimate.mpki + side * estimate.deviation).clamp(0.0, figures.apki)
+                estimate.mpki + side * estimate.deviation
             });
-            let mut falling: Vec<f64> = tilted.collect();
-            // More cache never makes more misses.
-            for place in (1..falling.len()).rev() {
-                falling[place - 1] = falling[place - 1].max(falling[place]);
-            }
-            load(model, name, &on, &falling, &figures).map(Arc::new)
+            let program = figures.with_misses(tilted, 1.0);
+            program.load(name, model.machine(), model).map(Arc::new)
         };
         let (likely, steep, flat) = (world(0.0)?, world(1.0)?, world(-1.0)?);
         Some(Worlds { likely, steep, flat })
-    }
-}
-
-/// A program with so many misses per 1000 instructions in each row of a table.
-fn load(
-    model: &Model,
-    name: &str,
-    on: &MeasuredOn,
-    mpki: &[f64],
-    figures: &Figures,
-) -> Option<LoadedProgram> {
-    let attempt = |most_mb_per_s: f64| {
-        let row = |(way, &mpki): (usize, &f64)| {
-            let stalls = mpki * 1e-3 * figures.stall_per_miss;
-            let cpi = figures.core_cpi + stalls;
-            let per_cycle = 1.0 / cpi;
-            let mb_per_s = mpki * 1e-3 * figures.bytes_per_miss * per_cycle * on.clock_mhz;
-            let share = stalls / cpi;
-            let row = TableFigures {
-                ipc: per_cycle,
-                llc_references_pki: figures.apki,
-                llc_misses_pki: mpki,
-                llc_references_pkc: figures.apki * per_cycle,
-                llc_misses_pkc: mpki * per_cycle,
-                llc_usage_kib: ((way as u64 + 1) * on.way_bytes) as f64 / 1024.0,
-                bandwidth_mb_per_s: mb_per_s.min(most_mb_per_s),
-                miss_bandwidth_mb_per_s: mb_per_s.min(most_mb_per_s),
-                stalls_l2_miss: share,
-                stalls_l3_miss: share,
-                stalls_total: share,
-                stalls_store_buffer: 0.0,
-            };
-            SoloRow { ways: way as u32 + 1, figures: row }
-        };
-        let rows = mpki.iter().enumerate().map(row).collect();
-        let table = SoloTable::new(on.clone(), rows).ok();
-        let profile = |table| Profile { name: name.to_owned(), data: ProfileData::Table(table) };
-        table.map(|table| model.load(&profile(table)))
-    };
-    match attempt(f64::INFINITY)? {
-        Ok(program) => Some(program),
-        Err(ModelError::PeakTooLow { peak_mb_per_s, .. }) => {
-            attempt(MOST_OF_PEAK * peak_mb_per_s)?.ok()
-        }
-        Err(_) => None,
     }
 }
 

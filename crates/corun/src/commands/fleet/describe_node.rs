@@ -38,5 +38,5 @@ pub(super) fn run(arguments: &DescribeNodeArgs) -> Outcome<String> {
     let usage = |cpus| PodUsage { cpus: Some(cpus), ..PodUsage::default() };
     let usage = loads.into_iter().map(|(uid, cpus)| (uid, usage(cpus))).collect();
     let at = arguments.at.unwrap_or_else(now_s);
-    Ok(AgentReport::new(&arguments.machine, &pods, &usage, at).patch() + "\n")
+    Ok(AgentReport::new(&arguments.machine, &pods, &usage, at).patch(None) + "\n")
 }

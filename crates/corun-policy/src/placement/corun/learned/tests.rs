@@ -135,3 +135,96 @@ fn sizes_that_were_held_for_a_moment_are_unsure() {
     }
     assert!(known.counted()[1].deviation == 0.0 && known.counted()[0].deviation > 0.0);
 }
+
+/// One interval of 10 misses: the level is as unsure as one phase of many, (0.64 x 8) / 9 over 17/16 phases. 400 intervals of
+/// the same: 0.64 x 8 / 408 over 26 phases, and what is left is what one size says of the others.
+#[test]
+fn confidence_comes_with_phases_and_with_sizes() {
+    let machine = preset("i7-2600").unwrap();
+    let averages = Averages { latest_mpki: Some(10.0), ..Averages::default() };
+    let after = |intervals: u32, sizes: &[f64]| {
+        let mut known = Known::default();
+        for interval in 0..intervals {
+            let bytes = sizes[interval as usize % sizes.len()];
+            let figures = Figures { point: Point { bytes, mpki: 10.0 }, ..FIGURES };
+            known.take(figures, 0.0);
+            known.note_phase(&averages, &figures.point, Spell::Usual);
+        }
+        known
+    };
+    let one = after(1, &[4e6]);
+    let level = (0.64_f64 * 8.0 / 9.0 / (17.0 / 16.0)).exp() - 1.0;
+    assert!((one.phase_error() - level).abs() < 1e-9, "{}", one.phase_error());
+    let many = after(400, &[4e6]);
+    let level = (0.64_f64 * 8.0 / 408.0 / 26.0).exp() - 1.0;
+    assert!((many.phase_error() - level).abs() < 1e-9, "{}", many.phase_error());
+    let sure = |known: &Known| known.plain(&machine).unwrap().confidence;
+    let several = after(400, &[1e6, 2e6, 4e6, 8e6]);
+    assert!(sure(&one) < 0.6 && sure(&one) < sure(&many) && sure(&many) < sure(&several));
+    assert!(sure(&several) > 0.9, "{}", sure(&several));
+    assert!(Known::default().plain(&machine).is_none());
+}
+
+/// Towards quiet a program asks for less and slows nobody at the end; figures that cannot be are told.
+#[test]
+fn a_learned_program_is_loaded_as_far_as_it_is_sure() {
+    let machine = preset("i7-2600").unwrap();
+    let model = Model::new(Arc::new(machine.clone()), ModelOptions::default()).unwrap();
+    let mpki: Vec<f64> = (0..16).map(|at| 16.0 - f64::from(at)).collect();
+    let whole = FIGURES.with_misses(mpki.into_iter(), 0.5);
+    assert!(whole.is_possible());
+    let asks = |share: f64| {
+        let program = whole.towards_quiet(share).load("p", &machine, &model).unwrap();
+        crate::solo_figures(&program)
+    };
+    let (all, half, none) = (asks(1.0), asks(0.5), asks(0.0));
+    assert!((all.llc_mpki - 1.0).abs() < 0.1 && (half.llc_mpki - 0.5).abs() < 0.05, "{all:?}");
+    assert!(half.memory_bytes_per_s < 0.6 * all.memory_bytes_per_s);
+    assert_eq!((none.llc_mpki, none.memory_bytes_per_s), (0.0, 0.0));
+    let not = |change: fn(&mut LearnedProgram)| {
+        let mut program = whole.clone();
+        change(&mut program);
+        !program.is_possible()
+    };
+    assert!(not(|one| one.core_cpi = f64::NAN) && not(|one| one.bytes_per_miss = 0.0));
+    assert!(not(|one| one.confidence = 1.5) && not(|one| one.llc_mpki[3] = -1.0));
+    assert!(not(|one| one.llc_mpki.truncate(15)) && not(|one| one.llc_mpki[0] = 21.0));
+}
+
+/// Where a host is made anew the programs are known still, and its threads are no others'.
+#[test]
+fn a_learner_knows_programs_by_their_names_in_the_next_host() {
+    let machine = preset("xeon-x5365-2llc").unwrap();
+    let learner = crate::CurveLearner::new(Nanoseconds(1_000_000_000), 60.0);
+    let view_of = |mpki: f64| {
+        let mut thread = ThreadView::new(ThreadId(0), ProcessId(0), "p", &machine.cpu_set());
+        thread.cpu = Some(machine.cpus()[0].id);
+        let misses = crate::ScopedRate { per_s: mpki * 1e6, scope: crate::Scope::Demand };
+        thread.rates = Rates {
+            cpu_share: Some(1.0),
+            instructions_per_s: Some(1e9),
+            cycles_per_s: Some(2e9),
+            llc_misses: Some(misses),
+            ..Rates::default()
+        };
+        [thread]
+    };
+    let mut misses = Vec::new();
+    for mpki in [8.0, 8.0, 2.0] {
+        let mut policy = learner.policy();
+        assert!(policy.needs().controls.is_empty());
+        let threads = view_of(mpki);
+        let view = View { machine: &machine, threads: &threads, now: Nanoseconds(0) };
+        assert!(policy.decide(&view).steps.is_empty());
+        let running = learner.running();
+        let [(name, program)] = &running[..] else { panic!("one program") };
+        assert_eq!(name, "p");
+        misses.push(program.llc_mpki[8]);
+    }
+    // A third of what was counted is of 2 misses: not all of it, and not nothing.
+    assert!(misses[2] < 0.9 * misses[1] && misses[2] > 0.4 * misses[1], "{misses:?}");
+    let mut policy = learner.policy();
+    let nobody = View { machine: &machine, threads: &[], now: Nanoseconds(0) };
+    policy.decide(&nobody);
+    assert!(learner.running().is_empty());
+}
