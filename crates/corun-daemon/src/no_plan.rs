@@ -254,6 +254,9 @@ impl ToldReason {
 mod tests {
     use super::*;
 
+    /// What a case is about, and what differs from [`fine`].
+    type Case = (NoPlan, fn(&mut Circumstances));
+
     /// Two threads on two caches that run and are counted, with profiles, under a policy that places them.
     fn fine() -> Circumstances {
         Circumstances {
@@ -275,7 +278,7 @@ mod tests {
     #[test]
     fn each_reason_is_told_apart_and_the_first_that_holds_is_named() {
         assert_eq!(fine().reason(), None);
-        let cases: [(NoPlan, fn(&mut Circumstances)); 7] = [
+        let cases: [Case; 7] = [
             (NoPlan::Refused, |one| one.is_refused = true),
             (NoPlan::Unprofiled, |one| one.has_profiled = false),
             (NoPlan::Uncounted, |one| one.has_counted = false),
