@@ -124,7 +124,12 @@ fn raise(group: &CpuGroup) -> Option<Advice> {
         Some(_) => "its unit".to_owned(),
         None => format!("its cgroup {}", group.path),
     };
-    let does = format!("gives {what} a larger share of the CPUs (100 is the default)");
+    // A unit's weight is on the scale of version 2, whatever its file has.
+    let default = match unit_of(group) {
+        Some(_) => format!("{DEFAULT:.0}"),
+        None => group.in_file(DEFAULT),
+    };
+    let does = format!("gives {what} a larger share of the CPUs ({default} is the default)");
     (new > old).then(|| weigh(group, new, does)).flatten()
 }
 

@@ -405,7 +405,7 @@ fn every_view_is_readable_by_all_at_every_size() {
             "document.querySelector('.distance').innerText.includes('proven') && document.querySelector('.plotted')",
         ),
         ("compare", "document.querySelectorAll('.scatter .frontier-point').length > 1"),
-        ("live", "document.querySelector('.empty code')"),
+        ("live", "document.querySelector('.live-programs tbody tr')"),
     ] {
         let address = format!("#view={view}&machine=xeon-x5365&apps={}", APPS[..6].join(","));
         browser.evaluate(&format!("location.hash = {}; 0", json!(address)));

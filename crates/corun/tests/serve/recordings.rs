@@ -117,7 +117,7 @@ fn two_recordings_stand_side_by_side() {
 
     // Another view and back: what was chosen is still there. Another file: asked again, and what is wrong is said.
     browser.evaluate("location.hash = '#view=live'; 0");
-    browser.wait("document.querySelector('.empty code')");
+    browser.wait("document.querySelector('.live-programs tbody tr')");
     browser.evaluate("location.hash = '#view=recordings'; 0");
     browser.wait("document.querySelector('.changes')");
     assert_eq!(browser.complaints(), Vec::<String>::new());

@@ -364,7 +364,7 @@ fn curves_learnt_from_counters_find_a_good_placement() {
 }
 
 /// Eight programs in pairs, each counted beside one neighbour: places are tried, what that teaches leads to no worse placement
-/// than counters alone, and no trial is left standing.
+/// than counters alone, to within what a placement must gain by an estimate to be taken up, and no trial is left standing.
 #[test]
 fn places_on_trial_lose_nothing() {
     let programs = ["sort", "numpy", "xsltproc", "xz", "glpsol", "sqlite3", "hmmsearch", "flac"];
@@ -389,7 +389,8 @@ fn places_on_trial_lose_nothing() {
     };
     let [(without, counted), (with, sampled)] = [0.0, 2.0].map(reached);
     assert!(without == 0 && with > 0, "{with}");
-    assert!(sampled <= counted, "{sampled} {counted}");
+    let alike = 1.0 + LEAST_ESTIMATED_GAIN.default / 100.0;
+    assert!(sampled <= counted * alike, "{sampled} {counted}");
 }
 
 /// A thread of which instructions, cycles or misses were never counted is not guessed at.

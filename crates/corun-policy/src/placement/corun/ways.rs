@@ -1,11 +1,11 @@
 //! The ways of each LLC: clusters of programs, and how many ways each has.
 //!
 //! The search starts from the divisions that partitioners find in the programs' curves (`fair-clusters`, `lfoc`,
-//! `kpart` by misses per cycle, `ucp-slowdown`) and from the present one, takes the one that the model predicts to
-//! be best, and goes on by small steps: a way more for one cluster and less for another, a program to another
-//! cluster, two clusters to one, a program to a cluster of its own.
+//! `kpart` by misses per cycle, `ucp-slowdown`) and from the present one, goes on from each by small steps (a way more for one
+//! cluster and less for another, a program to another cluster, two clusters to one, a program to a cluster of its own), and takes
+//! what the model predicts to be best.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use corun_machine::Machine;
 
@@ -94,17 +94,38 @@ impl Search<'_> {
         (world, until): (World, usize),
         bounds: &[f64],
     ) -> Predicted {
-        let mut value = self.objective.value(&now.outcomes);
-        let mut best = (Division::of(programs, &now.situation), now);
-        for start in self.starts(programs, &best.1.situation, world) {
-            if let Some(better) = self.tried(programs, &start, &best.1, value, (world, bounds)) {
-                value = self.objective.value(&better.outcomes);
-                best = (Some(start), better);
+        let mut starts: Vec<(Division, Predicted)> =
+            Division::of(programs, &now.situation).map(|one| (one, now.clone())).into_iter().collect();
+        let mut asked = BTreeSet::from([now.situation.masks.clone()]);
+        for start in self.starts(programs, &now.situation, world) {
+            let known = (&mut asked, &now, f64::INFINITY);
+            if let Some(found) = self.tried(programs, &start, known, (world, bounds)) {
+                starts.push((start, found));
             }
         }
-        let Some(mut division) = best.0 else { return best.1 };
-        let mut at = best.1;
-        // Each step that is better is taken at once; the search ends when none of a round was.
+        // The best start first: questions may run out.
+        let value = |at: &Predicted, search: &Self| search.objective.value(&at.outcomes);
+        starts.sort_by(|a, b| value(&a.1, self).total_cmp(&value(&b.1, self)));
+        let mut best = now;
+        for start in starts {
+            let end = self.climbed(programs, start, &mut asked, (world, until), bounds);
+            if value(&end, self) < value(&best, self) * (1.0 - LEAST_STEP) {
+                best = end;
+            }
+        }
+        best
+    }
+
+    /// Where small steps lead from a division. Each that is better is taken at once; the climb ends when none of a round was.
+    /// What another climb looked at is passed over: that one went on to what is no worse.
+    fn climbed(
+        &mut self,
+        programs: &Programs,
+        (mut division, mut at): (Division, Predicted),
+        asked: &mut BTreeSet<Vec<u64>>,
+        (world, until): (World, usize),
+        bounds: &[f64],
+    ) -> Predicted {
         let mut again = true;
         while again {
             again = false;
@@ -113,8 +134,9 @@ impl Search<'_> {
                     return at;
                 }
                 let Some(next) = division.after(step, programs.llc.least) else { continue };
-                if let Some(better) = self.tried(programs, &next, &at, value, (world, bounds)) {
-                    value = self.objective.value(&better.outcomes);
+                let value = self.objective.value(&at.outcomes);
+                let known = (&mut *asked, &at, value);
+                if let Some(better) = self.tried(programs, &next, known, (world, bounds)) {
                     (division, at, again) = (next, better, true);
                     break;
                 }
@@ -123,18 +145,17 @@ impl Search<'_> {
         at
     }
 
-    /// The situation with this division, where that is better and exceeds no bound.
+    /// The situation with this division, where it was not asked about before, is better than a value and exceeds no bound.
     fn tried(
         &mut self,
         programs: &Programs,
         division: &Division,
-        at: &Predicted,
-        value: f64,
+        (asked, at, value): (&mut BTreeSet<Vec<u64>>, &Predicted, f64),
         (world, bounds): (World, &[f64]),
     ) -> Option<Predicted> {
         let mut situation = at.situation.clone();
         division.write(programs, &mut situation);
-        if situation == at.situation {
+        if !asked.insert(situation.masks.clone()) {
             return None;
         }
         let outcomes = self.outcomes(world, &situation);
