@@ -7,7 +7,7 @@
 //! cost at least the sum of their least costs: a linear program with a line for each program and each cell. Its dual is
 //! solved by prices of the programs: at given prices a cell is a packing with three resources.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use corun_model::{LeastFigures, LoadedProgram, Member, Pressure};
 use rayon::prelude::*;
@@ -31,19 +31,13 @@ const NEAR_DECISION: f64 = 0.1;
 /// A bound this near to what the columns so far allow, as a share of it, is near enough.
 const CLOSE: f64 = 2e-3;
 /// The same while cells are still to be divided.
-const ROUGHLY_CLOSE: f64 = 5e-3;
-/// How often cells are divided, at prices that were found for the cells before. Then so many times so many of each kind of LLC:
-/// those that earn most.
-const DIVISIONS: usize = 16;
-/// The same for later bounds, which begin with the cells of those before.
-const LATER_DIVISIONS: usize = 2;
-const PASSES: usize = 4;
-const DIVIDED: usize = 32;
+const ROUGHLY_CLOSE: f64 = 1e-2;
+/// How often cells are divided, and how many of each kind of LLC then: those that earn most.
+const DIVISIONS: usize = 12;
+const DIVIDED: usize = 24;
 /// Cells of a kind of LLC, at most.
-const MOST_CELLS: usize = 6_000;
-/// Cells that are looked at together.
-const TOGETHER: usize = 64;
-/// Divisions end once three of them raise the bound by less than this, as a share of it.
+const MOST_CELLS: usize = 3_000;
+/// Divisions end once two of them raise the bound by less than this, as a share of it.
 const LEAST_RISE: f64 = 5e-3;
 /// Room beyond what there is, as a share of it, for what the model's own solutions leave open.
 const SLACK: f64 = 1e-6;
@@ -110,14 +104,6 @@ struct Cell {
     room: [f64; RESOURCES],
     /// By program, in the order of [`Cells::programs`].
     least: Vec<Least>,
-    earned: Option<Earned>,
-}
-
-/// What an LLC in a cell earned at most when that was last computed, and the prices of then.
-#[derive(Clone)]
-struct Earned {
-    most: f64,
-    at: Arc<[f64]>,
 }
 
 /// What a thread takes of a cell's room, and how slow it is, at least.
@@ -151,20 +137,17 @@ impl Cells {
     pub(super) fn least(&self, ground: &Ground, threads: &[f64], aim: Aim) -> f64 {
         let Ok(mut known) = self.known.lock() else { return 0.0 };
         let known = &mut *known;
-        // Others had other programs.
-        known.llcs.iter_mut().flat_map(|llc| &mut llc.cells).for_each(|cell| cell.earned = None);
-        let is_first = known.columns.is_empty();
-        if is_first {
+        if known.columns.is_empty() {
             known.columns = self.of_one_program(&known.llcs, threads, aim);
         }
         let mut best = Best { proven: 0.0, prices: None };
-        let mut risen = [0.0; 3];
-        for _ in 0..if is_first { DIVISIONS } else { LATER_DIVISIONS } {
-            let last = self.solve(known, (threads, aim), ROUGHLY_CLOSE, &mut best);
+        let mut risen = [0.0; 2];
+        for _ in 0..DIVISIONS {
+            self.solve(known, (threads, aim), ROUGHLY_CLOSE, &mut best);
             let enough = risen[0] > 0.0 && best.proven < risen[0] * (1.0 + LEAST_RISE);
-            risen = [risen[1], risen[2], best.proven];
-            let Some(prices) = last.filter(|_| !enough) else { break };
-            if !self.divide(known, ground, (threads, aim), &prices) {
+            risen = [risen[1], best.proven];
+            let Some(prices) = best.prices.as_ref().filter(|_| !enough) else { break };
+            if !self.divide(known, ground, (threads, aim), prices) {
                 break;
             }
         }
@@ -172,34 +155,21 @@ impl Cells {
         best.proven
     }
 
-    /// Looks for the prices that prove most with the cells that there are. Gives the last prices, by which the columns that
-    /// decide pay for themselves.
-    fn solve(
-        &self,
-        known: &mut Known,
-        (threads, aim): (&[f64], Aim),
-        close: f64,
-        best: &mut Best,
-    ) -> Option<Prices> {
+    /// Looks for the prices that prove most with the cells that there are.
+    fn solve(&self, known: &mut Known, (threads, aim): (&[f64], Aim), close: f64, best: &mut Best) {
         let Known { llcs, columns } = known;
         let counts: Vec<f64> = llcs.iter().map(|llc| llc.count).collect();
-        let mut last = None;
-        // Since cells were divided the best prices so far may prove more.
-        if let Some(prices) = best.prices.clone() {
-            columns.extend(self.look(llcs, (threads, aim), &prices, best));
-        }
         for _ in 0..MOST_ROUNDS {
             let all = columns.iter().map(|one| one.column.clone());
             let Some((ends, most)) = Prices::best(threads, &counts, all) else { break };
-            let ends = &*last.insert(ends);
             if most - best.proven <= close * best.proven + 1e-9 {
                 break;
             }
             // Half way to the best prices so far the packings tell more than at the far end.
-            let half_way = best.prices.as_ref().map(|one| one.half_way_to(ends));
+            let half_way = best.prices.as_ref().map(|one| one.half_way_to(&ends));
             let mut added = Vec::new();
-            for at in half_way.iter().chain([ends]) {
-                added = self.look(llcs, (threads, aim), at, best);
+            for at in half_way.iter().chain([&ends]) {
+                added = self.look(llcs, threads, aim, at, best);
                 added.retain(|one| ends.overpaid(&one.column) > 1e-9);
                 if !added.is_empty() {
                     break;
@@ -211,10 +181,9 @@ impl Cells {
             columns.retain(|one| ends.overpaid(&one.column) > -NEAR_DECISION);
             columns.append(&mut added);
         }
-        last
     }
 
-    /// Divides the cells that earn most at these prices; false where there are enough.
+    /// Divides the cells that earn most at these prices into four each; false where there are enough.
     fn divide(
         &self,
         known: &mut Known,
@@ -224,131 +193,58 @@ impl Cells {
     ) -> bool {
         let Known { llcs, columns } = known;
         let mut any = false;
-        for (at, llc) in llcs.iter_mut().enumerate() {
-            for _ in 0..PASSES {
-                if llc.cells.len() >= MOST_CELLS {
-                    break;
-                }
-                let most = self.earn_most((at, &mut *llc), asked, prices, DIVIDED);
-                let kind = &ground.kinds[llc.kind];
-                let halves = |one: &(f64, PackedCell)| {
-                    let cell = one.1.cell;
-                    Some((cell, self.halves((at, &*llc), cell, kind, asked, prices)?))
-                };
-                let divided: Vec<Option<(usize, [Cell; 2])>> =
-                    most.par_iter().map(halves).collect();
-                for (cell, [one, other]) in divided.into_iter().flatten() {
-                    llc.cells[cell] = one;
-                    llc.cells.push(other);
-                    columns.retain(|one| (one.column.llc, one.cell) != (at, cell));
-                    any = true;
-                }
+        for (at, llc) in llcs.iter_mut().enumerate().filter(|one| one.1.cells.len() < MOST_CELLS) {
+            let earns = |cell: &Cell| self.packed((at, &*llc), cell, asked, prices).0;
+            let earned: Vec<f64> = llc.cells.par_iter().map(earns).collect();
+            let mut order: Vec<usize> = (0..earned.len()).collect();
+            order.sort_by(|&a, &b| earned[b].total_cmp(&earned[a]).then(a.cmp(&b)));
+            order.truncate(DIVIDED);
+            let kind = &ground.kinds[llc.kind];
+            let quarters = |&cell: &usize| {
+                let (hard, soft) = (llc.cells[cell].hard, llc.cells[cell].soft);
+                cells_between(kind, &llc.seats, &self.programs, &quarters(hard, soft))
+            };
+            let divided: Vec<Option<Vec<Cell>>> = order.par_iter().map(quarters).collect();
+            for (cell, parts) in order.into_iter().zip(divided) {
+                let Some(mut parts) = parts else { continue };
+                let Some(last) = parts.pop() else { continue };
+                llc.cells[cell] = last;
+                llc.cells.append(&mut parts);
+                columns.retain(|one| (one.column.llc, one.cell) != (at, cell));
+                any = true;
             }
         }
         any
     }
 
-    /// The two halves of a cell, by life or by idle time: whichever leaves less for the half that earns more.
-    fn halves(
-        &self,
-        llc: (usize, &CellsOfLlc),
-        cell: usize,
-        kind: &NodeKind,
-        asked: (&[f64], Aim),
-        prices: &Prices,
-    ) -> Option<[Cell; 2]> {
-        let Cell { hard, soft, .. } = llc.1.cells[cell];
-        let at: Arc<[f64]> = prices.programs.as_slice().into();
-        let ways = by_life_and_by_idle(hard, soft).map(|ranges| {
-            let mut parts = cells_between(kind, &llc.1.seats, &self.programs, &ranges)?;
-            for part in &mut parts {
-                let most = self.packed(llc, part, asked, prices).0;
-                part.earned = Some(Earned { most, at: at.clone() });
-            }
-            let earned = parts.iter().filter_map(|part| Some(part.earned.as_ref()?.most));
-            let most = earned.fold(f64::NEG_INFINITY, f64::max);
-            Some((most, <[Cell; 2]>::try_from(parts).ok()?))
-        });
-        let [by_life, by_idle] = ways;
-        let (by_life, by_idle) = (by_life?, by_idle?);
-        Some(if by_life.0 <= by_idle.0 { by_life.1 } else { by_idle.1 })
-    }
-
     /// What these prices prove, and the packings that they pay most.
     fn look(
         &self,
-        llcs: &mut [CellsOfLlc],
-        asked: (&[f64], Aim),
+        llcs: &[CellsOfLlc],
+        threads: &[f64],
+        aim: Aim,
         prices: &Prices,
         best: &mut Best,
     ) -> Vec<PackedCell> {
         let mut proven: f64 =
-            asked.0.iter().zip(&prices.programs).map(|(count, price)| count * price).sum();
+            threads.iter().zip(&prices.programs).map(|(count, price)| count * price).sum();
         let mut columns = Vec::new();
-        for (at, llc) in llcs.iter_mut().enumerate() {
-            let found = self.earn_most((at, &mut *llc), asked, prices, ADDED);
-            let rent = found.first().map_or(0.0, |one| one.0.max(0.0));
+        for (at, llc) in llcs.iter().enumerate() {
+            let packed = |(index, cell): (usize, &Cell)| {
+                let (earned, column) = self.packed((at, llc), cell, (threads, aim), prices);
+                (earned, PackedCell { cell: index, column })
+            };
+            let mut found: Vec<(f64, PackedCell)> =
+                llc.cells.par_iter().enumerate().map(packed).collect();
+            let rent = found.iter().map(|one| one.0).fold(0.0, f64::max);
             proven -= rent * llc.count;
-            columns.extend(found.into_iter().map(|one| one.1));
+            found.sort_by(|a, b| b.0.total_cmp(&a.0));
+            columns.extend(found.into_iter().take(ADDED).map(|one| one.1));
         }
         if best.prices.is_none() || proven > best.proven {
             *best = Best { proven: proven.max(best.proven), prices: Some(prices.clone()) };
         }
         columns
-    }
-
-    /// The cells that earn most at these prices, so many, those that earn more first. Others are not packed anew where they
-    /// cannot earn as much: by what prices rose since, times the CPUs of an LLC, a cell earns more at most.
-    fn earn_most(
-        &self,
-        (at, llc): (usize, &mut CellsOfLlc),
-        asked: (&[f64], Aim),
-        prices: &Prices,
-        wanted: usize,
-    ) -> Vec<(f64, PackedCell)> {
-        let now: Arc<[f64]> = prices.programs.as_slice().into();
-        let mut order = self.may_earn(llc, asked.0, &now);
-        order.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        let mut found: Vec<(f64, PackedCell)> = Vec::new();
-        for some in order.chunks(TOGETHER) {
-            if found.len() >= wanted && found[wanted - 1].0 >= some[0].0 {
-                break;
-            }
-            let packed = |&(_, cell): &(f64, usize)| {
-                let (most, column) = self.packed((at, &*llc), &llc.cells[cell], asked, prices);
-                (most, PackedCell { cell, column })
-            };
-            let packed: Vec<(f64, PackedCell)> = some.par_iter().map(packed).collect();
-            for (most, one) in &packed {
-                llc.cells[one.cell].earned = Some(Earned { most: *most, at: now.clone() });
-            }
-            found.extend(packed);
-            found.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cell.cmp(&b.1.cell)));
-        }
-        found.truncate(wanted);
-        found
-    }
-
-    /// What each cell may earn at most at these prices, by what it earned at others; and which cell.
-    fn may_earn(&self, llc: &CellsOfLlc, threads: &[f64], now: &[f64]) -> Vec<(f64, usize)> {
-        let cpus = llc.seats.len() as f64;
-        let present = || self.programs.iter().filter(|&&program| threads[program] > 0.0);
-        // Cells that were looked at together have the same prices.
-        let mut last: Option<(&Arc<[f64]>, f64)> = None;
-        let mut found = Vec::with_capacity(llc.cells.len());
-        for (index, cell) in llc.cells.iter().enumerate() {
-            let Some(Earned { most, at }) = &cell.earned else {
-                found.push((f64::INFINITY, index));
-                continue;
-            };
-            let rise = match last {
-                Some((known, rise)) if Arc::ptr_eq(known, at) => rise,
-                _ => present().map(|&program| now[program] - at[program]).fold(0.0, f64::max),
-            };
-            last = Some((at, rise));
-            found.push((most + cpus * rise, index));
-        }
-        found
     }
 
     /// What an LLC in a cell earns at most at these prices, and with whom.
@@ -444,23 +340,26 @@ fn cells_between(
         };
         let least = members.iter().map(least).collect::<Option<Vec<_>>>()?;
         let room = [1.0 + SLACK, 1.0 - hard.idle + SLACK, seats.len() as f64];
-        Some(Cell { hard, soft, room, least, earned: None })
+        Some(Cell { hard, soft, room, least })
     };
     ranges.par_iter().map(cell).collect()
 }
 
-/// What lies between two pressures, halved by the life of lines and by the idle time.
-fn by_life_and_by_idle(hard: Pressure, soft: Pressure) -> [[(Pressure, Pressure); 2]; 2] {
-    let line_life_s = match (hard.line_life_s, soft.line_life_s) {
+/// The four parts of what lies between two pressures.
+fn quarters(hard: Pressure, soft: Pressure) -> [(Pressure, Pressure); 4] {
+    let life = match (hard.line_life_s, soft.line_life_s) {
         (0.0, most) if most.is_infinite() => 1.0,
         (0.0, most) => most / 4.0,
         (least, most) if most.is_infinite() => least * 4.0,
         (least, most) => (least * most).sqrt(),
     };
-    let idle = (hard.idle + soft.idle) / 2.0;
+    let middle = Pressure { line_life_s: life, idle: (hard.idle + soft.idle) / 2.0 };
+    let with = |one: Pressure, other: Pressure| Pressure { line_life_s: one.line_life_s, ..other };
     [
-        [(hard, Pressure { line_life_s, ..soft }), (Pressure { line_life_s, ..hard }, soft)],
-        [(hard, Pressure { idle, ..soft }), (Pressure { idle, ..hard }, soft)],
+        (hard, middle),
+        (with(hard, middle), with(middle, soft)),
+        (with(middle, hard), with(soft, middle)),
+        (middle, soft),
     ]
 }
 
