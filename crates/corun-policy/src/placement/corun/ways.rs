@@ -94,8 +94,10 @@ impl Search<'_> {
         (world, until): (World, usize),
         bounds: &[f64],
     ) -> Predicted {
-        let mut starts: Vec<(Division, Predicted)> =
-            Division::of(programs, &now.situation).map(|one| (one, now.clone())).into_iter().collect();
+        let mut starts: Vec<(Division, Predicted)> = Division::of(programs, &now.situation)
+            .map(|one| (one, now.clone()))
+            .into_iter()
+            .collect();
         let mut asked = BTreeSet::from([now.situation.masks.clone()]);
         for start in self.starts(programs, &now.situation, world) {
             let known = (&mut asked, &now, f64::INFINITY);
