@@ -15,7 +15,7 @@ use super::facts::{
     CacheFacts, Competitor, CoreFacts, MemoryFacts, PressureFacts, ProgramFacts, QuotaFacts,
     ThreadTime, WakeupFacts,
 };
-use super::shares::SchedulingPlace;
+use super::shares::{SchedulingPlace, may_give_nice};
 use crate::{Error, Result};
 
 /// All processes are looked at once in so many samples.
@@ -24,8 +24,6 @@ const SAMPLES_A_LOOK: u32 = 5;
 const MOST_COMPETITORS: usize = 5;
 /// A competitor keeps so much of a CPU busy at least.
 const LEAST_BUSY: f64 = 0.05;
-/// `CAP_SYS_NICE`, as a bit of the line `CapEff` in `/proc/PID/status`.
-const SYS_NICE: u64 = 1 << 23;
 /// Share of the time that an idle CPU is idle.
 const IDLE: f64 = 0.5;
 /// Share of the samples in which a thread was runnable that its waits must explain, else the samples count: a wait is
@@ -275,7 +273,7 @@ impl ProgramObserver {
             name: process.name.clone(),
             cpus_busy: cpu_s / interval_s.max(1e-9),
             nice: process.nice,
-            may_be_given_back: self.may_give_nice(pid, process.nice),
+            may_be_given_back: may_give_nice(&self.roots, pid, process.nice),
             is_weighed: !process.is_real_time(),
             threads: process.threads,
             place: SchedulingPlace::of_process(&self.roots, pid),
@@ -285,13 +283,6 @@ impl ProgramObserver {
         found.sort_by(|one, other| other.cpus_busy.total_cmp(&one.cpus_busy));
         found.truncate(MOST_COMPETITORS);
         found
-    }
-
-    /// May this user give a process a nice value that is lower than its own (setpriority(2))?
-    fn may_give_nice(&self, pid: u32, nice: i32) -> bool {
-        let own = Process::of_self(&self.roots).capabilities();
-        own.is_some_and(|held| held & SYS_NICE != 0)
-            || Process::new(&self.roots, pid).lowest_nice().is_some_and(|lowest| lowest <= nice)
     }
 
     /// The quota that held the group back longest.

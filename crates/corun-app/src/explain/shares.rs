@@ -6,7 +6,7 @@
 
 use corun_linux::Roots;
 use corun_linux::cpu_weight::{CpuGroup, groups};
-use corun_linux::procfs::Autogroup;
+use corun_linux::procfs::{Autogroup, Process};
 use serde::Serialize;
 
 use super::advice::{advice, give_way, word};
@@ -21,6 +21,16 @@ const LIGHT: f64 = 10.0;
 const DEFAULT: f64 = 100.0;
 /// The largest weight of a cgroup.
 const HEAVIEST: f64 = 10_000.0;
+
+/// `CAP_SYS_NICE`, as a bit of the line `CapEff` in `/proc/PID/status`.
+const SYS_NICE: u64 = 1 << 23;
+
+/// May this user give a process a nice value that is lower than its own (setpriority(2))?
+pub(super) fn may_give_nice(roots: &Roots, pid: u32, nice: i32) -> bool {
+    let own = Process::of_self(roots).capabilities();
+    own.is_some_and(|held| held & SYS_NICE != 0)
+        || Process::new(roots, pid).lowest_nice().is_some_and(|lowest| lowest <= nice)
+}
 
 /// Where a process is in the scheduler's groups.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
