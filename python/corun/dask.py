@@ -101,12 +101,25 @@ def _check_versions(client: Client) -> None:
             [f"dask worker {client.scheduler.address}"],
         ) from None
     own = _corun.__version__
-    for worker, found in client.run(version).items():
+    for worker, found in _of_the_living(lambda: client.run(version)).items():
         if found != own:
             raise InputError(
                 f"the Dask worker at {worker} has corun {found}, and this is corun {own}: "
                 "install the same version everywhere"
             )
+
+
+def _of_the_living(ask: Callable[[], _T]) -> _T:
+    """What all workers answer, asked again where one of them dies while it is asked."""
+    ends = time.monotonic() + CONNECT_S
+    while True:
+        try:
+            return ask()
+        except OSError:
+            # Dask's own `CommClosedError` is one. The scheduler forgets a dead worker in a moment.
+            if time.monotonic() > ends:
+                raise
+            time.sleep(LOOK_S)
 
 
 def threads_of(client: Client) -> int:
@@ -175,7 +188,7 @@ def _tighten(name: str, news: bytes, dask_worker: Any) -> None:
 
 @contextlib.contextmanager
 def _plugin(client: Client, plugin: _Holds) -> Iterator[None]:
-    client.register_plugin(plugin, name=plugin.name)
+    _of_the_living(lambda: client.register_plugin(plugin, name=plugin.name))
     try:
         yield
     finally:

@@ -199,6 +199,8 @@ def test_a_task_that_kills_its_workers_fails_alone(doomed, here, tmp_path):
     try:
         found = corun.sweep(SWEEP, tmp_path, dask=doomed, batch=3)
     finally:
+        # A worker that comes at the same moment would keep it.
+        doomed.wait_for_workers(2, timeout=60)
         doomed.unregister_worker_plugin("deadly")
     failed = found.rows[found.rows["error"].notna()]
     assert found.failed == len(failed) == 1
@@ -207,6 +209,29 @@ def test_a_task_that_kills_its_workers_fails_alone(doomed, here, tmp_path):
     assert len(kept) == 84 and kept["error"].notna().sum() == 1
     # The next time it is tried again, and it alone.
     assert corun.sweep(SWEEP, tmp_path, dask=doomed).path.read_bytes() == here.path.read_bytes()
+
+
+def test_a_worker_that_dies_while_it_is_asked_is_asked_no_more(client, monkeypatch):
+    whole, asked = client.run, []
+
+    def run(*words, **options):
+        asked.append(words)
+        if len(asked) == 1:
+            raise distributed.comm.CommClosedError("Connection reset by peer")
+        return whole(*words, **options)
+
+    monkeypatch.setattr(client, "run", run)
+    with corun_dask.connected(client) as found:
+        assert found is client
+    assert len(asked) == 2
+
+    def never(*_, **__):
+        raise distributed.comm.CommClosedError("Connection reset by peer")
+
+    monkeypatch.setattr(client, "run", never)
+    monkeypatch.setattr(corun_dask, "CONNECT_S", 0.5)
+    with pytest.raises(OSError, match="reset by peer"), corun_dask.connected(client):
+        pass
 
 
 def test_workers_that_are_gone_for_good_are_said(monkeypatch, here, tmp_path):
