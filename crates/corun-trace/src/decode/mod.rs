@@ -1,8 +1,10 @@
 //! Guest instructions' bytes to [`Block`]s.
 
+mod a64;
 mod operations;
 mod x86;
 
+use self::a64::A64;
 use self::x86::X86;
 use crate::block::{Block, Exit, StaticOp};
 
@@ -20,6 +22,8 @@ pub struct GuestInstruction {
 pub enum GuestCode {
     /// x86 with registers of this many bits (32 or 64): decoded.
     X86(u32),
+    /// AArch64: decoded, but for SVE.
+    A64,
     /// Anything else: counted, not decoded.
     Other,
 }
@@ -30,6 +34,7 @@ impl GuestCode {
         match name {
             "x86_64" => Self::X86(64),
             "i386" => Self::X86(32),
+            "aarch64" => Self::A64,
             _ => Self::Other,
         }
     }
@@ -66,16 +71,33 @@ struct One {
     touch: Touch,
 }
 
+enum Decoder {
+    X86(X86),
+    A64(A64),
+}
+
+impl Decoder {
+    fn decode(&mut self, instruction: &GuestInstruction) -> One {
+        match self {
+            Self::X86(decoder) => decoder.decode(instruction),
+            Self::A64(decoder) => decoder.decode(instruction),
+        }
+    }
+}
+
 /// Describes a block; `None` when it holds no instruction.
 pub fn decode(code: GuestCode, instructions: &[GuestInstruction]) -> Option<Decoded> {
     let (first, last) = (instructions.first()?, instructions.last()?);
     let end = last.address + last.bytes.len() as u64;
     let count = instructions.len() as u32;
     let mut block = Block::undecoded(first.address, last.address, end, count);
-    let GuestCode::X86(bitness) = code else {
-        return Some(Decoded { block, touches_memory: vec![Touch::Any; instructions.len()] });
+    let mut decoder = match code {
+        GuestCode::X86(bitness) => Decoder::X86(X86::new(bitness)),
+        GuestCode::A64 => Decoder::A64(A64::default()),
+        GuestCode::Other => {
+            return Some(Decoded { block, touches_memory: vec![Touch::Any; instructions.len()] });
+        }
     };
-    let mut decoder = X86::new(bitness);
     let mut touches_memory = Vec::with_capacity(instructions.len());
     let mut ops = Vec::with_capacity(instructions.len());
     for instruction in instructions {
@@ -198,7 +220,7 @@ mod tests {
     #[test]
     fn other_guests_are_counted_only() {
         let one = GuestInstruction { address: 64, bytes: vec![0, 0, 0, 0] };
-        let decoded = decode(GuestCode::of_target("aarch64"), &[one.clone(), one]).unwrap();
+        let decoded = decode(GuestCode::of_target("riscv64"), &[one.clone(), one]).unwrap();
         assert_eq!(decoded.block, Block::undecoded(64, 64, 68, 2));
         assert_eq!(decoded.touches_memory, [Touch::Any, Touch::Any]);
         assert_eq!(decode(GuestCode::Other, &[]), None);

@@ -65,6 +65,8 @@ pub(crate) struct Capture {
     /// Instructions of the running block that have their entries, and that of the last.
     cursor: usize,
     last: usize,
+    /// The first word that the last one touched.
+    first_word: u64,
     /// Does the last one touch memory, though no access of it was seen yet?
     expects: bool,
     /// The running block begins within a repeated instruction; the lines that it touched last.
@@ -90,6 +92,7 @@ impl Capture {
             last_access: None,
             cursor: 0,
             last: 0,
+            first_word: 0,
             expects: false,
             repeating: false,
             repeated: [u64::MAX; 2],
@@ -171,11 +174,12 @@ impl Capture {
                 return;
             }
             self.expects = false;
+            self.first_word = word;
             self.attach(self.last, op, word, store, seen);
         } else if self.last_access.is_none_or(|(_, before)| line_of(before) != line) {
             self.push_part(op, word, store, seen);
         } else if store {
-            self.note_store(word, op.bytes, self.last);
+            self.note_store(word, self.bytes_from(word, op), self.last);
         }
     }
 
@@ -298,7 +302,7 @@ impl Capture {
         let line = line_of(word);
         let loads = self.ops[entry].marks.has(Marks::LOAD);
         let line_before = self.lines.insert(line, entry as u32);
-        let words = words(word, static_op.bytes);
+        let words = words(word, self.bytes_from(word, static_op));
         let forwarded = words
             .clone()
             .filter_map(|word| self.stores.get(&word))
@@ -331,6 +335,14 @@ impl Capture {
             });
         }
         self.last_access = Some((entry as u32, word));
+    }
+
+    /// Bytes that an access to the last instruction's place touches from a word on: QEMU does wide ones in parts.
+    fn bytes_from(&self, word: u64, op: &StaticOp) -> u8 {
+        let before = word.wrapping_sub(self.first_word).saturating_mul(WORD_BYTES);
+        // What lies elsewhere is another place.
+        let left = u8::try_from(before).ok().and_then(|before| op.bytes.checked_sub(before));
+        left.filter(|&left| left > 0).unwrap_or(op.bytes)
     }
 
     fn note_store(&mut self, word: u64, bytes: u8, entry: usize) {

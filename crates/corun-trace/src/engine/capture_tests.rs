@@ -130,3 +130,25 @@ fn costs_tell_a_chain_from_what_is_independent() {
     assert_eq!(costs(&chain)[0], 1.0);
     assert!(costs(&vec![add; 1024])[0] < 0.01);
 }
+
+/// movupd (x),%xmm0; movupd %xmm0,(x); next x: a value of two words, which QEMU loads and stores one after the other.
+#[test]
+fn a_value_that_is_stored_in_parts_ends_where_it_ends() {
+    let wide = |op: StaticOp| StaticOp { bytes: 16, ..op };
+    let store = StaticOp { address: RBX, read: RAX, stores: true, ..StaticOp::default() };
+    let block = block(&[wide(load(RBX, RAX)), wide(store)]);
+    let mut capture = Capture::new(0, 1);
+    for round in 0..2 {
+        capture.begin_block(false);
+        // The second value crosses into another line.
+        for index in [0, 1] {
+            capture.access(&block, index, 5 + 2 * round, index == 1, seen(0));
+            capture.access(&block, index, 6 + 2 * round, index == 1, seen(0));
+        }
+        capture.end_block(&block, Ended::default());
+    }
+    let ops = capture.finish(&[], true);
+    let loads: Vec<u16> =
+        ops.iter().filter(|op| op.marks.has(Marks::LOAD)).map(|op| op.forwarded_from).collect();
+    assert_eq!(loads, [0, 0, 0], "{ops:?}");
+}

@@ -106,7 +106,11 @@ fn programs_of_other_architectures_are_recorded() {
     for (name, machine) in [("arm", AARCH64), ("x86", I386)] {
         executable(&fixture, name, &foreign(machine));
         let path = format!("./{name}");
-        recorded(&fixture, &profile(&fixture, &[], &[&path]), 7);
+        let ran = profile(&fixture, &[], &[&path]);
+        // Decoded: one instruction in three loads, and cores can be tried on stretches of them.
+        let text = fs::read_to_string(fixture.path("p.toml")).unwrap();
+        assert!(text.contains("loads_pki = 333.") && text.contains("[micro_traces]"), "{text}");
+        recorded(&fixture, &ran, 7);
         // Executed by a traced program: in its own process, and in place of a child's.
         let line = format!("{path}; echo $?; exec {path}");
         let ran = profile(&fixture, &[], &["sh", "-c", &line]);
