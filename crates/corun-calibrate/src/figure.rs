@@ -471,6 +471,7 @@ fn throughput_key(operation: Throughput) -> &'static str {
         Throughput::FpAdd => "core_type.execution.fp_adds_per_cycle",
         Throughput::FpMultiply => "core_type.execution.fp_multiplies_per_cycle",
         Throughput::VectorAdd => "core_type.execution.vector_adds_per_cycle",
+        Throughput::VectorShuffle => "core_type.execution.vector_shuffles_per_cycle",
     }
 }
 

@@ -108,6 +108,9 @@ pub struct ExecutionLatencies {
     /// Additions of vectors of integers a cycle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vector_adds_per_cycle: Option<f64>,
+    /// Shuffles of the elements of vectors a cycle.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vector_shuffles_per_cycle: Option<f64>,
 }
 
 /// How fast a core fetches instructions.

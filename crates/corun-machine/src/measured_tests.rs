@@ -59,6 +59,7 @@ vector_forward_cycles = 9.0
 fp_adds_per_cycle = 2.0
 fp_multiplies_per_cycle = 2.0
 vector_adds_per_cycle = 3.0
+vector_shuffles_per_cycle = 2.0
 
 [core_type.fetching]
 taken_branch_cycles = [[4, 1.0], [16, 2.0]]
@@ -290,6 +291,7 @@ fn a_spec_made_by_hand_is_the_file() {
             fp_adds_per_cycle: Some(2.0),
             fp_multiplies_per_cycle: Some(2.0),
             vector_adds_per_cycle: Some(3.0),
+            vector_shuffles_per_cycle: Some(2.0),
         })
     );
     assert_eq!(

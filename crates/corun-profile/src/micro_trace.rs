@@ -54,7 +54,7 @@ pub enum Operation {
     FloatDivideDouble = 9,
     /// A function of the x87 unit such as a sine.
     FloatFunction = 10,
-    /// Vector arithmetic on integers, logic, a shuffle.
+    /// Vector arithmetic on integers, logic; shuffles too in recordings from before [`Self::Shuffle`].
     Vector = 11,
     /// Vector multiplication of integers, and cryptographic rounds.
     VectorMultiply = 12,
@@ -66,10 +66,12 @@ pub enum Operation {
     Serialise = 15,
     /// Enters the kernel.
     SystemCall = 16,
+    /// Moves elements of vectors to other places: a shuffle, a permutation, packing, a shift by whole bytes.
+    Shuffle = 17,
 }
 
 /// All operations, in the order of their numbers.
-pub const OPERATIONS: [Operation; 17] = [
+pub const OPERATIONS: [Operation; 18] = [
     Operation::None,
     Operation::Integer,
     Operation::Multiply,
@@ -87,6 +89,7 @@ pub const OPERATIONS: [Operation; 17] = [
     Operation::Atomic,
     Operation::Serialise,
     Operation::SystemCall,
+    Operation::Shuffle,
 ];
 
 /// What an instruction is, as bits.

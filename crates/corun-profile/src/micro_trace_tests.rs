@@ -5,7 +5,7 @@ use super::*;
 fn entry(at: usize, bits: u64) -> MicroOp {
     let back = |shift: u64| (bits.rotate_right(shift as u32 * 7) % (at as u64 + 1)) as u16;
     MicroOp {
-        operation: OPERATIONS[(bits % 17) as usize],
+        operation: OPERATIONS[bits as usize % OPERATIONS.len()],
         marks: Marks((bits >> 5) as u16),
         inputs: [back(1), back(2), back(3)],
         address_inputs: [back(4), back(5)],

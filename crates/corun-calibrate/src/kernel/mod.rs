@@ -79,11 +79,14 @@ pub(crate) enum Throughput {
     FpMultiply,
     /// Additions of 64-bit integers.
     VectorAdd,
+    /// Shuffles of 32-bit elements.
+    VectorShuffle,
 }
 
 impl Throughput {
     /// All of them.
-    pub(crate) const ALL: [Self; 3] = [Self::FpAdd, Self::FpMultiply, Self::VectorAdd];
+    pub(crate) const ALL: [Self; 4] =
+        [Self::FpAdd, Self::FpMultiply, Self::VectorAdd, Self::VectorShuffle];
 
     /// Runs so many operations, rounded up to whole iterations; returns how many there were.
     pub(crate) fn run(self, operations: u64) -> u64 {

@@ -50,6 +50,7 @@ pub(super) fn place(one: &mut CoreType, what: CoreFigure, value: f64) {
                 Throughput::FpAdd => &mut execution.fp_adds_per_cycle,
                 Throughput::FpMultiply => &mut execution.fp_multiplies_per_cycle,
                 Throughput::VectorAdd => &mut execution.vector_adds_per_cycle,
+                Throughput::VectorShuffle => &mut execution.vector_shuffles_per_cycle,
             } = Some(value);
         }
         CoreFigure::TakenBranchCycles(kib) => {

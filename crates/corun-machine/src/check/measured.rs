@@ -168,6 +168,7 @@ fn latencies(execution: &ExecutionLatencies, at: &str) -> Checked {
             ("fp_adds_per_cycle", execution.fp_adds_per_cycle),
             ("fp_multiplies_per_cycle", execution.fp_multiplies_per_cycle),
             ("vector_adds_per_cycle", execution.vector_adds_per_cycle),
+            ("vector_shuffles_per_cycle", execution.vector_shuffles_per_cycle),
         ],
     )
 }

@@ -6,7 +6,7 @@ use corun_profile::{Marks, MicroOp, OPERATIONS, Operation};
 use super::sampled::LINE_BYTES;
 
 /// Kinds of execution unit.
-pub(crate) const UNITS: usize = 11;
+pub(crate) const UNITS: usize = 12;
 /// Integer units.
 pub(crate) const INTEGER: usize = 0;
 /// Units that load.
@@ -27,6 +27,8 @@ const FLOAT_DIVIDE: usize = 8;
 /// with an addition or not.
 pub(crate) const FLOAT_ADD: usize = 9;
 pub(crate) const FLOAT_MULTIPLY: usize = 10;
+/// Those of them that move elements of vectors.
+pub(crate) const SHUFFLE: usize = 11;
 
 /// What the replay asks of a core.
 #[derive(Debug, Clone, PartialEq)]
@@ -179,6 +181,7 @@ fn units(width: u32, execution: &ExecutionLatencies) -> [u8; UNITS] {
     let vector = measured(execution.vector_adds_per_cycle).unwrap_or(units[FLOAT]);
     units[FLOAT_ADD] = measured(execution.fp_adds_per_cycle).unwrap_or(vector);
     units[FLOAT_MULTIPLY] = measured(execution.fp_multiplies_per_cycle).unwrap_or(vector);
+    units[SHUFFLE] = measured(execution.vector_shuffles_per_cycle).unwrap_or(vector);
     // Adders and multipliers may be units of their own.
     units[FLOAT] = vector.max(units[FLOAT_ADD]).max(units[FLOAT_MULTIPLY]);
     units
@@ -202,7 +205,7 @@ fn latencies(execution: &ExecutionLatencies) -> [u32; OPERATIONS.len()] {
         Operation::FloatDivide => divide_double.saturating_sub(3).max(1),
         Operation::FloatDivideDouble => divide_double,
         Operation::FloatFunction => 80,
-        Operation::Vector => vector,
+        Operation::Vector | Operation::Shuffle => vector,
         Operation::VectorMultiply => multiply.max(vector),
         Operation::Transfer => of(execution.transfer_cycles, 3.0),
         Operation::Atomic => 18,
@@ -233,6 +236,7 @@ pub(crate) fn particular_unit(operation: Operation) -> Option<usize> {
         Operation::FloatMultiply | Operation::FloatFused | Operation::VectorMultiply => {
             Some(FLOAT_MULTIPLY)
         }
+        Operation::Shuffle => Some(SHUFFLE),
         _ => None,
     }
 }

@@ -135,6 +135,14 @@ fn vector_operations_are_limited_as_was_measured() {
     about(independent(&kind, Operation::FloatAdd), 1.0 / 2.0);
     about(independent(&kind, Operation::FloatFused), 1.0);
     about(independent(&kind, Operation::Vector), 1.0 / 3.0);
+    // Any vector unit moves elements where nothing else was measured.
+    about(independent(&kind, Operation::Shuffle), 1.0 / 3.0);
+    kind.execution.as_mut().unwrap().vector_shuffles_per_cycle = Some(1.98);
+    about(independent(&kind, Operation::Shuffle), 1.0 / 2.0);
+    // What moves elements and what does not share the units.
+    let shared = [Operation::Shuffle, Operation::Vector, Operation::Vector];
+    let shared = shared.map(|of| compute(of, [0, 0, 0]));
+    about(cycles(&CoreParameters::of(&kind, 5.0, 100.0), &shared), 1.0);
     // An addition and a multiplication go to units of their own.
     let both = [Operation::FloatAdd, Operation::FloatMultiply].map(|of| compute(of, [0, 0, 0]));
     about(cycles(&CoreParameters::of(&kind, 5.0, 100.0), &both), 1.0);

@@ -106,7 +106,8 @@ impl Code<'_> {
 
     /// Does it give the first operand to memory and take what was there into the second?
     fn exchanges(&self) -> bool {
-        let arithmetic = ["ldadd", "ldclr", "ldeor", "ldset", "ldsmax", "ldsmin", "ldumax", "ldumin"];
+        let arithmetic =
+            ["ldadd", "ldclr", "ldeor", "ldset", "ldsmax", "ldsmin", "ldumax", "ldumin"];
         self.starts(&["swp"]) || self.starts(&arithmetic)
     }
 
@@ -191,7 +192,8 @@ impl Code<'_> {
 
     fn reads_flags(&self) -> bool {
         matches!(self.instruction.opcode, Opcode::Bcc(_) | Opcode::BCcc(_))
-            || self.starts(&["adc", "sbc", "csel", "csinc", "csinv", "csneg", "ccm", "fcsel", "fccmp"])
+            || self
+                .starts(&["adc", "sbc", "csel", "csinc", "csinv", "csneg", "ccm", "fcsel", "fccmp"])
     }
 
     fn writes_flags(&self) -> bool {
@@ -225,13 +227,21 @@ impl Code<'_> {
     fn changes_destination(&self) -> bool {
         let name = self.name;
         let accumulates = self.is_vector()
-            && (["mla", "mls", "mlal", "mlsl", "mlah", "mlsh", "dot", "aba", "abal", "adalp", "sra"]
-                .iter()
-                .any(|end| name.trim_end_matches('2').ends_with(end))
-                || self.starts(&["bsl", "bit", "bif", "sli", "sri", "ins", "tbx", "aes", "sha", "fcmla", "suqadd"])
+            && ([
+                "mla", "mls", "mlal", "mlsl", "mlah", "mlsh", "dot", "aba", "abal", "adalp", "sra",
+            ]
+            .iter()
+            .any(|end| name.trim_end_matches('2').ends_with(end))
+                || self.starts(&[
+                    "bsl", "bit", "bif", "sli", "sri", "ins", "tbx", "aes", "sha", "fcmla",
+                    "suqadd",
+                ])
                 || self.starts(&["usqadd", "sm4e", "sm3"]));
         let upper_half = name.ends_with('2')
-            && (name.contains("xtn") || name.contains("hn2") || name.contains("shr") || name.starts_with("fcvtn"));
+            && (name.contains("xtn")
+                || name.contains("hn2")
+                || name.contains("shr")
+                || name.starts_with("fcvtn"));
         let lane = matches!(
             self.instruction.operands[0],
             Operand::SIMDRegisterElementsLane(..) | Operand::SIMDRegisterGroupLane(..)
@@ -239,7 +249,11 @@ impl Code<'_> {
         let immediate = self.is_vector()
             && matches!(name, "orr" | "bic")
             && registers(&self.instruction.operands[1]) == Registers::default();
-        accumulates || upper_half || lane || immediate || matches!(name, "movk" | "bfm" | "bfi" | "bfxil")
+        accumulates
+            || upper_half
+            || lane
+            || immediate
+            || matches!(name, "movk" | "bfm" | "bfi" | "bfxil")
     }
 
     /// Which registers it reads and writes.
@@ -287,14 +301,15 @@ impl Code<'_> {
     fn is_renamed(&self) -> bool {
         let [to, from, other, _] = self.instruction.operands;
         let zero = |one: Operand| matches!(one, Operand::Register(_, NOT_FOLLOWED));
-        let plain = |one: Operand| {
-            matches!(one, Operand::Register(..) | Operand::RegShift(_, 0, _, _))
-        };
+        let plain =
+            |one: Operand| matches!(one, Operand::Register(..) | Operand::RegShift(_, 0, _, _));
         match self.instruction.opcode {
             Opcode::ORR if self.is_vector() => from == other,
             Opcode::ORR => zero(from) && plain(other),
             Opcode::FMOV => is_whole(&to) && is_whole(&from),
-            Opcode::MOVZ | Opcode::MOVI => matches!(from, Operand::ImmShift(0, _) | Operand::Imm64(0)),
+            Opcode::MOVZ | Opcode::MOVI => {
+                matches!(from, Operand::ImmShift(0, _) | Operand::Imm64(0))
+            }
             _ => self.is_zeroing(),
         }
     }
@@ -312,10 +327,7 @@ impl Code<'_> {
         }
         if self.is_atomic() {
             Operation::Atomic
-        } else if self.loads()
-            || self.stores()
-            || self.is_renamed()
-            || self.starts(&["prf", "ret"])
+        } else if self.loads() || self.stores() || self.is_renamed() || self.starts(&["prf", "ret"])
         {
             Operation::None
         } else if self.is_vector() {
@@ -327,7 +339,9 @@ impl Code<'_> {
 
     fn general_operation(&self) -> Operation {
         let wide = matches!(self.instruction.operands[0], Operand::Register(SizeCode::X, _));
-        if self.starts(&["madd", "msub", "smadd", "smsub", "smul", "umadd", "umsub", "umul", "crc32"]) {
+        if self
+            .starts(&["madd", "msub", "smadd", "smsub", "smul", "umadd", "umsub", "umul", "crc32"])
+        {
             Operation::Multiply
         } else if self.starts(&["udiv", "sdiv"]) {
             if wide { Operation::DivideWide } else { Operation::Divide }
@@ -338,14 +352,27 @@ impl Code<'_> {
 
     fn vector_operation(&self) -> Operation {
         let name = self.name;
-        let crosses = self.instruction.operands.iter().any(|one| matches!(one, Operand::Register(..)));
-        if self.starts(&["fmov", "umov", "smov", "ins", "dup"]) {
+        let crosses =
+            self.instruction.operands.iter().any(|one| matches!(one, Operand::Register(..)));
+        if self.starts(&["ins", "dup"]) {
+            return if crosses { Operation::Transfer } else { Operation::Shuffle };
+        }
+        if self.starts(&["fmov", "umov", "smov"]) {
             return if crosses { Operation::Transfer } else { Operation::Vector };
         }
-        if self.starts(&["fdiv", "fsqrt"]) {
-            return if self.is_double() { Operation::FloatDivideDouble } else { Operation::FloatDivide };
+        if self.starts(&["ext", "zip", "uzp", "trn", "tbl", "tbx"]) {
+            return Operation::Shuffle;
         }
-        if self.starts(&["fmadd", "fmsub", "fnmadd", "fnmsub", "fmla", "fmls", "fcmla", "frecps", "frsqrts"]) {
+        if self.starts(&["fdiv", "fsqrt"]) {
+            return if self.is_double() {
+                Operation::FloatDivideDouble
+            } else {
+                Operation::FloatDivide
+            };
+        }
+        if self.starts(&[
+            "fmadd", "fmsub", "fnmadd", "fnmsub", "fmla", "fmls", "fcmla", "frecps", "frsqrts",
+        ]) {
             return Operation::FloatFused;
         }
         if self.starts(&["fmul", "fnmul"]) {
@@ -368,7 +395,8 @@ impl Code<'_> {
     fn is_double(&self) -> bool {
         matches!(
             self.instruction.operands[0],
-            Operand::SIMDRegister(SIMDSizeCode::D, _) | Operand::SIMDRegisterElements(_, _, SIMDSizeCode::D)
+            Operand::SIMDRegister(SIMDSizeCode::D, _)
+                | Operand::SIMDRegisterElements(_, _, SIMDSizeCode::D)
         )
     }
 }

@@ -115,7 +115,8 @@ fn by_mnemonic(mnemonic: Mnemonic) -> Kind {
 /// instruction; `ps`, `pd`, `ss` and `sd` end floating-point ones; `p` begins those on integer vectors.
 fn of_name(name: &str) -> Kind {
     use Operation::{
-        FloatDivideDouble, FloatFunction, FloatMultiply, Integer, Multiply, None, Serialise, Vector,
+        FloatDivideDouble, FloatFunction, FloatMultiply, Integer, Multiply, None, Serialise,
+        Shuffle, Vector,
     };
     match name {
         "mov" | "movabs" | "movaps" | "movapd" | "movups" | "movupd" | "movdqa" | "movdqu"
@@ -138,14 +139,17 @@ fn of_name(name: &str) -> Kind {
         }
         "bswap" | "bt" | "popcnt" => Kind::Plain(Integer),
         "blendps" | "blendpd" => Kind::Plain(Vector),
+        "psrldq" | "pslldq" | "movhlps" | "movlhps" | "movddup" | "movshdup" | "movsldup" => {
+            Kind::Plain(Shuffle)
+        }
         _ => of_rule(name),
     }
 }
 
 fn of_rule(name: &str) -> Kind {
     use Operation::{
-        FloatAdd, FloatDivide, FloatDivideDouble, FloatFused, FloatMultiply, Integer, Transfer,
-        Vector, VectorMultiply,
+        FloatAdd, FloatDivide, FloatDivideDouble, FloatFused, FloatMultiply, Integer, Shuffle,
+        Transfer, Vector, VectorMultiply,
     };
     let avx = name.strip_prefix('v').filter(|rest| !rest.is_empty());
     if let Some(rest) = avx
@@ -183,24 +187,26 @@ fn of_rule(name: &str) -> Kind {
         "pmul", "pmadd", "psadbw", "mpsadbw", "aes", "sha", "pclmul", "gf2p8", "pdp",
     ]) {
         VectorMultiply
+    } else if starts(&[
+        "pshuf",
+        "punpck",
+        "pack",
+        "palign",
+        "pbroadcast",
+        "pmovzx",
+        "pmovsx",
+        "perm",
+        "shuf",
+        "unpck",
+        "broadcast",
+        "align",
+    ]) {
+        Shuffle
     } else if float || (name.starts_with('p') && !starts(&["pushf", "popf", "ptwrite"])) {
         Vector
     } else if name.starts_with('f') && !starts(&["fence"]) {
         FloatAdd
-    } else if starts(&[
-        "mov",
-        "shuf",
-        "unpck",
-        "permu",
-        "perm",
-        "blend",
-        "broadcast",
-        "insert",
-        "extract",
-        "align",
-        "gather",
-        "k",
-    ]) {
+    } else if starts(&["mov", "blend", "insert", "extract", "gather", "k"]) {
         Vector
     } else {
         Integer
@@ -232,6 +238,13 @@ mod tests {
             ("cvttsd2si", FloatAdd),
             ("paddd", Vector),
             ("vpxor", Vector),
+            ("pshufd", Shuffle),
+            ("vpunpcklbw", Shuffle),
+            ("psrldq", Shuffle),
+            ("psrld", Vector),
+            ("vpermd", Shuffle),
+            ("unpcklpd", Shuffle),
+            ("packssdw", Shuffle),
             ("pmuludq", VectorMultiply),
             ("vaesenc", VectorMultiply),
             ("pmovmskb", Transfer),

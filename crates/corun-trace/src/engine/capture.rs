@@ -436,7 +436,7 @@ pub(crate) fn costs(trace: &[MicroOp]) -> Costs {
 fn latency(operation: Operation) -> u32 {
     match operation {
         Operation::None => 0,
-        Operation::Integer | Operation::Vector => 1,
+        Operation::Integer | Operation::Vector | Operation::Shuffle => 1,
         Operation::Multiply | Operation::FloatAdd | Operation::VectorMultiply => 3,
         Operation::FloatMultiply | Operation::FloatFused | Operation::Transfer => 4,
         Operation::Divide | Operation::FloatDivide => 12,

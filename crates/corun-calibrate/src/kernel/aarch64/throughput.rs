@@ -46,5 +46,6 @@ pub(in crate::kernel) fn throughput(operation: Throughput, iterations: u64) {
         Throughput::FpAdd => repeated!("fadd \\r, \\r, \\r"),
         Throughput::FpMultiply => repeated!("fmul \\r, \\r, \\r"),
         Throughput::VectorAdd => repeated!("add \\r, \\r, \\r"),
+        Throughput::VectorShuffle => repeated!("zip1 \\r, \\r, \\r"),
     }
 }

@@ -41,5 +41,6 @@ pub(in crate::kernel) fn throughput(operation: Throughput, iterations: u64) {
         Throughput::FpAdd => registers!("addpd xmm\\r, xmm\\r"),
         Throughput::FpMultiply => registers!("mulpd xmm\\r, xmm\\r"),
         Throughput::VectorAdd => registers!("paddq xmm\\r, xmm\\r"),
+        Throughput::VectorShuffle => registers!("pshufd xmm\\r, xmm\\r, 0x1b"),
     }
 }
