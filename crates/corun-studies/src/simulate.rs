@@ -25,22 +25,33 @@ pub(crate) fn model_of(machine: &str) -> Result<Arc<Model>> {
 
 /// A stream: a program of so many misses and data accesses per 1000 instructions that foresees all its misses.
 pub(crate) fn stream(mpki: f64, accesses_pki: f64) -> Profile {
-    let curve = MissRateCurve::new(vec![CurvePoint { bytes: 64, mpki }]);
+    of_curve("stream", &[CurvePoint { bytes: 64, mpki }], accesses_pki, 1.0)
+}
+
+/// A program that is nothing but a curve: so many data accesses per 1000 instructions, and a share of the misses
+/// that a prefetcher foresees.
+pub(crate) fn of_curve(
+    name: &str,
+    points: &[CurvePoint],
+    accesses_pki: f64,
+    prefetchable: f64,
+) -> Profile {
+    let curve = MissRateCurve::new(points.to_vec());
     let phase = Phase {
         instructions: 1_000_000_000,
         threads: 1,
         data_accesses_pki: accesses_pki,
         mix: InstructionMix { loads_pki: accesses_pki, ..InstructionMix::default() },
-        prefetchable: 1.0,
+        prefetchable,
         memory_level_parallelism: 1.0,
         dirty_share: 0.0,
         footprint_bytes: 1 << 40,
-        curve: curve.unwrap_or_else(|_| unreachable!("one point is a curve")),
+        curve: curve.unwrap_or_else(|error| unreachable!("a study's own curve: {error}")),
         core: None,
     };
     let origin = Origin { sampling_rate: 1.0, complete: true, ..Origin::default() };
     let data = ProfileData::Recording(Recording::new(origin, vec![phase]));
-    Profile { name: "stream".to_owned(), data }
+    Profile { name: name.to_owned(), data }
 }
 
 /// A comparison that a study asks for.

@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError};
 
 use corun_app::{Cancel, Error, Result};
 use corun_machine::{
-    CacheType, CoreType, Machine, MachineSpec, ObjectSpec, ObjectType, preset,
+    CacheType, CoreType, CpuId, CpuSet, Machine, MachineSpec, ObjectSpec, ObjectType, preset,
 };
 use corun_model::{
     LoadedProgram, Member, Model, ModelOptions, Outcome as Solved, Running, Scratch,
@@ -13,7 +13,7 @@ use corun_policy::{BuildOptions, CascFindings, Nanoseconds, Policy, casc_observe
 use corun_profile::{Method, Profile};
 use corun_sim::{AppSpec, Experiment, Hooks, RunResult};
 
-use super::{COPIES, MACHINE, SETTLE_S, WINDOW_S};
+use super::{COPIES, MACHINE, POOR, SETTLE_S, WINDOW_S};
 
 /// Instructions of a run: more than any window sees, so that nobody starts again in it.
 const ENDLESS: u64 = 1_000_000_000_000_000;
@@ -22,6 +22,17 @@ const ENDLESS: u64 = 1_000_000_000_000_000;
 pub(super) struct Chip {
     pub(super) model: Arc<Model>,
     programs: Vec<Arc<LoadedProgram>>,
+}
+
+/// Who says where threads run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scheduling {
+    /// The kernel's scheduler.
+    Default,
+    Casc,
+    /// The same as the first, but that all threads of poor locality may use the first CPU alone, and the others all
+    /// others: what keeping them apart can gain at most by one CPU, told beforehand.
+    Apart,
 }
 
 /// What a thread did in the window.
@@ -113,14 +124,26 @@ impl Chip {
     }
 
     /// Six copies of each program, in turn, in the window after all is measured.
-    pub(super) fn window(&self, seed: u64, casc: bool, cancel: &Cancel) -> Result<Window> {
+    pub(super) fn window(
+        &self,
+        seed: u64,
+        scheduling: Scheduling,
+        cancel: &Cancel,
+    ) -> Result<Window> {
+        let cpus = 0..self.model.machine().cpus().len() as u32;
+        let apart = |program: usize| -> CpuSet {
+            let is_its = |cpu: &u32| (*cpu == 0) == (program == POOR);
+            cpus.clone().filter(is_its).map(CpuId).collect()
+        };
         let apps: Vec<AppSpec> = (0..COPIES)
-            .flat_map(|_| &self.programs)
-            .map(|program| AppSpec {
+            .flat_map(|_| self.programs.iter().enumerate())
+            .map(|(place, program)| AppSpec {
                 instructions: Some(ENDLESS),
+                may_run_on: (scheduling == Scheduling::Apart).then(|| apart(place)),
                 ..AppSpec::new(Arc::clone(program))
             })
             .collect();
+        let casc = scheduling == Scheduling::Casc;
         let (before, _) = self.run(&apps, seed, casc, SETTLE_S, cancel)?;
         let (after, findings) = self.run(&apps, seed, casc, SETTLE_S + WINDOW_S, cancel)?;
         // The same up to the window's start: what is counted beyond it was done in it.

@@ -3,13 +3,14 @@
 
 mod chip;
 mod figures;
+mod shaped;
 
 use corun_app::Result;
 use corun_policy::{BuildOptions, CascFindings};
 use corun_profile::{Profile, ProfileData};
 use rayon::prelude::*;
 
-use self::chip::{Chip, Window};
+use self::chip::{Chip, Scheduling, Window};
 use crate::harness::{Page, Programs, Study, StudyInputs, no_options};
 
 /// The experiment.
@@ -47,10 +48,12 @@ const POOR: usize = 2;
 
 /// An embedded database for the paper's Berkeley DB and a compressor of small working set for
 /// 300.twolf. For 179.art, whose locality is poor in all of the paper's caches, first a recorded
-/// kernel that misses in all of them, then an application.
-const CASTS: [Cast; 2] = [
+/// kernel that misses in all of them, then an application. Last, programs that are nothing but curves of the paper's
+/// shapes ([`shaped`]).
+const CASTS: [Cast; 3] = [
     Cast { id: "join", programs: ["sqlite3", "xz", "kernel-hash-join"] },
     Cast { id: "zstd", programs: ["sqlite3", "xz", "zstd"] },
+    Cast { id: "shaped", programs: shaped::NAMES },
 ];
 
 /// A cast on one size of the L2.
@@ -58,6 +61,8 @@ struct AtSize {
     l2_kib: u64,
     /// By seed: the default scheduler's window and CASC's.
     runs: Vec<(Window, Window)>,
+    /// By seed, with the threads of poor locality on a CPU of their own.
+    apart: Vec<Window>,
     /// By program, what PCMR stands for by the model.
     partial: Vec<f64>,
     /// What the pipelines of all cores could issue, in 1e9 instructions a second.
@@ -89,19 +94,28 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
     for cast in &CASTS {
         casts.push(on_all_sizes(inputs, cast)?);
     }
-    let profiles = profiles(inputs, &CASTS[0])?;
+    let shaped = shaped::profiles();
+    let profiles = profiles(inputs, &CASTS[0], &shaped)?;
     let (fig_2, fig_3) = (by_l1(&profiles)?, by_l2(&profiles)?);
     let overhead = overhead(inputs)?;
     Ok(figures::page(inputs.seeds, &casts, &fig_2, &fig_3, &overhead))
 }
 
-fn profiles<'a>(inputs: &'a StudyInputs, cast: &Cast) -> Result<Vec<&'a Profile>> {
+fn profiles<'a>(
+    inputs: &'a StudyInputs,
+    cast: &Cast,
+    shaped: &'a [Profile],
+) -> Result<Vec<&'a Profile>> {
+    if cast.programs == shaped::NAMES {
+        return Ok(shaped.iter().collect());
+    }
     let shipped = inputs.shipped()?;
     cast.programs.iter().map(|name| Ok(shipped.get(name)?)).collect()
 }
 
 fn on_all_sizes(inputs: &StudyInputs, cast: &'static Cast) -> Result<OnAllSizes> {
-    let profiles = profiles(inputs, cast)?;
+    let shaped = shaped::profiles();
+    let profiles = profiles(inputs, cast, &shaped)?;
     let chips =
         L2_KIB.iter().map(|&l2| Chip::new(&profiles, l2, 16)).collect::<Result<Vec<Chip>>>()?;
     let seeds = u64::from(inputs.seeds);
@@ -110,16 +124,18 @@ fn on_all_sizes(inputs: &StudyInputs, cast: &'static Cast) -> Result<OnAllSizes>
     let cancel = &inputs.cancel;
     let run = |&(size, seed): &(usize, u64)| {
         let chip: &Chip = &chips[size];
-        let default = chip.window(seed, false, cancel)?;
-        Ok((default, chip.window(seed, true, cancel)?))
+        let window = |scheduling| chip.window(seed, scheduling, cancel);
+        let both = (window(Scheduling::Default)?, window(Scheduling::Casc)?);
+        Ok((both, window(Scheduling::Apart)?))
     };
     let mut runs = jobs.par_iter().map(run).collect::<Vec<Result<_>>>().into_iter();
     let mut sizes = Vec::new();
     for (chip, &l2_kib) in chips.iter().zip(&L2_KIB) {
-        let of_size = runs.by_ref().take(seeds as usize).collect::<Result<_>>()?;
+        let of_size: Vec<_> = runs.by_ref().take(seeds as usize).collect::<Result<_>>()?;
+        let (of_size, apart) = of_size.into_iter().unzip();
         let partial = (0..profiles.len()).map(|one| chip.partial_cache_miss_ratio(one, l2_kib));
         let partial = partial.collect();
-        sizes.push(AtSize { l2_kib, runs: of_size, partial, peak: chip.peak() });
+        sizes.push(AtSize { l2_kib, runs: of_size, apart, partial, peak: chip.peak() });
     }
     Ok(OnAllSizes { cast, sizes })
 }
@@ -195,6 +211,12 @@ impl AtSize {
     fn change_percent(&self, of: impl Fn(&Window) -> f64) -> f64 {
         let (default, casc) = self.means(of);
         100.0 * (casc / default - 1.0)
+    }
+
+    /// By how many % a figure is above the default's where the threads of poor locality have a CPU of their own.
+    fn change_percent_apart(&self, of: impl Fn(&Window) -> f64) -> f64 {
+        let apart: f64 = self.apart.iter().map(&of).sum();
+        100.0 * (apart / self.apart.len() as f64 / self.means(of).0 - 1.0)
     }
 
     fn findings(&self) -> impl Iterator<Item = &CascFindings> {
