@@ -335,7 +335,7 @@ pub(crate) fn stderr_of(mut child: Ended) -> String {
 /// What a process says on stderr, as far as it was read.
 pub(crate) struct Log {
     lines: std::io::Lines<BufReader<ChildStderr>>,
-    pub(crate) text: String,
+    text: String,
 }
 
 impl Log {
@@ -345,7 +345,7 @@ impl Log {
     }
 
     /// Reads on to the next line with these words. It ends with the process at the latest.
-    pub(crate) fn wait_for(&mut self, words: &str) {
+    fn wait_for(&mut self, words: &str) {
         for line in self.lines.by_ref().map(Result::unwrap) {
             self.text.push_str(&line);
             self.text.push('\n');
