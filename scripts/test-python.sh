@@ -8,7 +8,8 @@ cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-target}
 mkdir -p "$target"
 venv=$(cd "$target" && pwd)/python-venv
-# What is never imported is not compiled.
+# What is never imported is not compiled; what is, once: dozens of processes import it.
+unset PYTHONDONTWRITEBYTECODE
 install=(pip install --quiet --disable-pip-version-check --no-compile)
 
 # The environment is made anew when what it must hold changes.

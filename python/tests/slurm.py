@@ -13,7 +13,7 @@ from collections.abc import Iterator
 PROGRAMS = ["munged", "slurmctld", "slurmd", "sbatch", "sinfo", "scancel", "squeue"]
 
 #: How long the node may take to be idle, in seconds.
-READY_S = 20.0
+READY_S = 120.0
 
 
 class NoSlurmError(Exception):

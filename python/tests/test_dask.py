@@ -41,7 +41,7 @@ def client():
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
-        client.wait_for_workers(2, timeout=60)
+        client.wait_for_workers(2, timeout=300)
         yield client
 
 
@@ -92,7 +92,7 @@ def doomed_workers(folder, *, is_restarted=True):
         for _ in range(2):
             worker = Worker(cluster.scheduler_address, folder, is_restarted=is_restarted)
             stack.callback(worker.end)
-        client.wait_for_workers(2, timeout=60)
+        client.wait_for_workers(2, timeout=300)
         yield client
 
 
@@ -200,7 +200,7 @@ def test_a_task_that_kills_its_workers_fails_alone(doomed, here, tmp_path):
         found = corun.sweep(SWEEP, tmp_path, dask=doomed, batch=3)
     finally:
         # A worker that comes at the same moment would keep it.
-        doomed.wait_for_workers(2, timeout=60)
+        doomed.wait_for_workers(2, timeout=300)
         doomed.unregister_worker_plugin("deadly")
     failed = found.rows[found.rows["error"].notna()]
     assert found.failed == len(failed) == 1
@@ -320,7 +320,7 @@ def test_what_the_command_starts(client, here, tmp_path):
     address = client.scheduler.address
     words = ["sweep", str(description), "--out", str(tmp_path / "out"), "--address", address]
     done = subprocess.run(
-        [sys.executable, "-m", "corun.dask", *words], capture_output=True, text=True, timeout=60
+        [sys.executable, "-m", "corun.dask", *words], capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr
     assert len(pd.read_parquet(tmp_path / "out/results.parquet")) == 1
@@ -338,7 +338,7 @@ def test_what_the_command_starts(client, here, tmp_path):
         input=json.dumps(question),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     options = corun.ModelOptions(bandwidth="morad")
@@ -379,5 +379,5 @@ def test_a_search_with_a_limit_says_how_far_it_may_be(client):
     machine, apps = machine_of(4), programs(16)
     began = time.monotonic()
     found = corun.place(apps, machine=machine, dask=client, time_limit_s=0.2)
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 120
     assert found.document["proven"] is False and found.document["gap"] >= 0

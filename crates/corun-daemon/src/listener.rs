@@ -81,7 +81,9 @@ async fn listen(at: SocketAddr) -> TcpListener {
     loop {
         match TcpListener::bind(at).await {
             Ok(listener) => {
-                info!(address = %at, "metrics at /metrics");
+                // Port 0 leaves the choice to the kernel.
+                let own = listener.local_addr().unwrap_or(at);
+                info!(address = %own, "metrics at /metrics");
                 return listener;
             }
             Err(error) if !told => {

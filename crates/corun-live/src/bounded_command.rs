@@ -115,8 +115,10 @@ mod tests {
 
     #[test]
     fn what_a_command_leaves_behind_is_not_waited_for() {
-        let began = Instant::now();
-        assert_eq!(shell("sleep 20 & echo 1", LONG, true, 9).printed, b"1\n");
-        assert!(began.elapsed() < Duration::from_secs(15));
+        let found = shell("sleep 1000 & echo $!", LONG, true, 99);
+        assert!(found.status.is_some_and(|status| status.success()));
+        let left = String::from_utf8(found.printed).unwrap();
+        // It still runs.
+        assert!(Command::new("kill").args(["-9", left.trim()]).status().unwrap().success());
     }
 }

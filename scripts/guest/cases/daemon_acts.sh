@@ -90,7 +90,7 @@ differs
 corun restore --config config.toml
 all_may $all
 corun verify --config config.toml
-corun ab --config config.toml --block 1 --washout 0.5 --longest 9
+corun ab --config config.toml --block 1 --washout 0.5 --longest 4
 all_may $all
 corun verify --config config.toml
 end $pids

@@ -183,8 +183,8 @@ mod tests {
     use super::*;
     use crate::Seats;
 
-    /// Serves one connection to a client, who is told when the connection is no longer served.
-    fn served(client: impl FnOnce(Client, Receiver<()>) + Send + 'static) {
+    /// Serves one connection to a client for so long, who is told when the connection is no longer served.
+    fn served(open: Duration, client: impl FnOnce(Client, Receiver<()>) + Send + 'static) {
         let library = open_library(None).unwrap();
         let machine = find_machine("xeon-x5365").unwrap();
         let machines = vec![(machine.name().to_owned(), machine, Seats::Cores)];
@@ -198,8 +198,7 @@ mod tests {
             let client =
                 std::thread::spawn(move || client(Client::connect(address).unwrap(), is_over));
             let (stream, _) = listener.accept().await.unwrap();
-            let times = (Duration::from_millis(200), Duration::from_millis(300));
-            serve(stream, server, times).await;
+            serve(stream, server, (open, Duration::from_millis(300))).await;
             let _ = over.send(());
             client.join().unwrap();
         });
@@ -208,7 +207,7 @@ mod tests {
     /// An answer of 32 MB, more than the buffers of both ends hold, and a client that reads none of it.
     #[test]
     fn who_does_not_read_the_answer_is_let_go() {
-        served(|mut client, is_over| {
+        served(Duration::from_millis(200), |mut client, is_over| {
             let filler = "x".repeat(16 << 10);
             let node = json!({ "metadata": { "name": "n", "annotations": { "filler": filler } } });
             let pod = json!({ "metadata": { "name": "p" }, "spec": { "containers": [] } });
@@ -224,7 +223,8 @@ mod tests {
 
     #[test]
     fn who_keeps_asking_is_answered_to_the_last_request() {
-        served(|mut client, is_over| {
+        // On a busy machine the first answer takes a while.
+        served(Duration::from_secs(3), |mut client, is_over| {
             let mut answers = 0;
             loop {
                 let mut answer = [0; 4096];

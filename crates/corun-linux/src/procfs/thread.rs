@@ -422,8 +422,13 @@ mod tests {
             let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
             tell.send(own).unwrap();
             for long in asked {
-                let since = Instant::now();
-                while since.elapsed() < long {}
+                // On a busy machine it may have no CPU meanwhile.
+                let clock = || {
+                    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+                    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+                };
+                let since = clock();
+                while clock() - since < long {}
                 tell.send(own).unwrap();
             }
         });

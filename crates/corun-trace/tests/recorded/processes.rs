@@ -119,8 +119,10 @@ fn a_killed_child_is_marked() {
 
 #[test]
 fn a_child_that_another_process_ends_by_a_signal_loses_nothing() {
-    let line = "sh -c 'while :; do :; done' & sleep 0.5; kill -TERM $!; wait $!; echo $?";
-    let Some((recorded, out)) = output(line) else { return };
+    // It says who it is once it runs, and is ended then.
+    let begin = "sh -c 'echo $$; while :; do :; done'; echo $? >&3";
+    let line = format!("{{ {{ {begin}; }} | {{ read child; kill -TERM $child; }}; }} 3>&1");
+    let Some((recorded, out)) = output(&line) else { return };
     assert_eq!(out, "143\n");
     assert!(recorded.notes.is_empty(), "{:?}", recorded.notes);
     let complete: Vec<bool> =

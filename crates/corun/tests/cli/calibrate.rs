@@ -2,7 +2,6 @@
 //! run beside these.
 
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use corun_machine::{Machine, Measurement};
 use rustix::process::{Pid, Signal, kill_process};
@@ -10,6 +9,7 @@ use rustix::thread::{CpuSet, sched_getaffinity};
 
 use crate::documents::undocumented;
 use crate::fixture::{Fixture, Ran};
+use crate::hosting::has_computed;
 
 /// In little memory, which takes less time to fill.
 const QUICK: [&str; 5] = ["calibrate", "--quick", "--memory=256", "--output", "mine.toml"];
@@ -87,7 +87,7 @@ fn an_interrupted_run_leaves_the_old_file() {
         .spawn()
         .unwrap();
     // Longer than it takes to begin; a whole run takes 100 s.
-    std::thread::sleep(Duration::from_secs(3));
+    assert!(has_computed(child.id(), 2));
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let ran = Ran::from(child.wait_with_output().unwrap());
     assert_eq!(ran.code(), 130, "{}", ran.stderr());

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::fixture::{Fixture, RECORDING, Ran};
+use crate::hosting::has_computed;
 
 const APPS: &str = "stream,needy,middle,quiet";
 
@@ -214,8 +215,8 @@ fn ctrl_c_ends_a_long_comparison_and_writes_nothing() {
         .stderr(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    // By now it simulates: the work is of minutes, and the wait only has to outlast the start.
-    std::thread::sleep(std::time::Duration::from_millis(1500));
+    // By now it simulates: the work is of minutes, and it begins long before.
+    assert!(has_computed(child.id(), 1));
     let id = child.id().to_string();
     std::process::Command::new("kill").args(["-INT", &id]).status().unwrap();
     let output = child.wait_with_output().unwrap();

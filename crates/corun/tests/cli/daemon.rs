@@ -5,12 +5,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::hosting::{Daemon, Ended, corun, eventually, signal, stderr_of};
-
-/// An address on which nobody listens now.
-fn free_address() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
-}
+use crate::hosting::{Daemon, Ended, Log, corun, eventually, signal, stderr_of};
 
 fn configure(ground: &Daemon, more: &str) {
     let old = std::fs::read_to_string(ground.fixture.path("config.toml")).unwrap();
@@ -29,17 +24,23 @@ fn metrics(at: SocketAddr) -> Option<String> {
     text.starts_with("HTTP/1.1 200").then_some(text)
 }
 
+/// How often the daemon has looked.
+pub(crate) fn rounds(at: SocketAddr) -> Option<u64> {
+    let text = metrics(at)?;
+    text.lines().find_map(|line| line.strip_prefix("corun_rounds_total ")?.parse().ok())
+}
+
 #[test]
 fn clients_that_say_nothing_do_not_end_the_metrics() {
     let Some(ground) = Daemon::new(true) else { return };
-    let at = free_address();
-    configure(&ground, &format!("metrics = \"{at}\"\n"));
     // So few descriptors that connections alone use them up.
     let script = "ulimit -n 40; exec \"$0\" daemon --config \"$1\"";
     let mut command = Command::new("sh");
     command.args(["-c", script, env!("CARGO_BIN_EXE_corun")]);
     command.arg(ground.fixture.path("config.toml")).stderr(Stdio::piped());
-    let daemon = Ended(command.spawn().unwrap());
+    let mut daemon = Ended(command.spawn().unwrap());
+    let mut log = Log::of(&mut daemon);
+    let at = log.address_of_metrics();
     assert!(eventually(|| metrics(at).is_some()), "no metrics at all");
     let mut silent: Vec<TcpStream> = Vec::new();
     for place in 0..100 {
@@ -50,22 +51,26 @@ fn clients_that_say_nothing_do_not_end_the_metrics() {
         }
         silent.push(stream);
     }
-    assert!(eventually(|| metrics(at).is_some()), "the metrics are gone");
-    let text = metrics(at).unwrap();
+    let mut text = None;
+    let answers = || {
+        text = metrics(at);
+        text.is_some()
+    };
+    assert!(eventually(answers), "the metrics are gone");
+    let text = text.unwrap();
     assert!(text.contains("corun_rounds_total") && text.ends_with("# EOF\n"), "{text}");
     assert!(eventually(|| ground.now() != ground.before), "nothing is held");
     signal(&daemon.0, "-TERM");
-    let log = stderr_of(daemon);
+    let log = log.whole();
     assert!(log.contains("everything is undone") && !log.contains("panicked"), "{log}");
 }
 
 #[test]
 fn other_paths_and_methods_get_no_metrics() {
     let Some(ground) = Daemon::new(false) else { return };
-    let at = free_address();
-    configure(&ground, &format!("metrics = \"{at}\"\n"));
-    let _daemon = ground.start();
-    assert!(eventually(|| metrics(at).is_some()));
+    let mut daemon = ground.start();
+    let mut log = Log::of(&mut daemon);
+    let at = log.address_of_metrics();
     for (request, expected) in [("GET /", "404"), ("POST /metrics", "405"), ("nonsense", "400")] {
         let mut stream = TcpStream::connect(at).unwrap();
         let request = format!("{request} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
@@ -141,23 +146,20 @@ fn a_plan_without_a_gain_is_not_made_and_the_log_says_why() {
 #[test]
 fn why_nothing_is_planned_is_said_once_and_stands_in_the_metrics() {
     let fixture = crate::fixture::Fixture::new();
-    let at = free_address();
     let program = "[[program]]\nname = \"absent\"\ncommand = \"no-such-program\"\n";
-    let text = format!("policy = \"di\"\nmetrics = \"{at}\"\n{program}");
+    let text = format!("policy = \"di\"\nmetrics = \"127.0.0.1:0\"\n{program}");
     fixture.write("config.toml", &text);
     let mut command = corun();
     command.args(["daemon", "--config"]).arg(fixture.path("config.toml"));
-    let daemon = Ended(command.stderr(Stdio::piped()).spawn().unwrap());
+    let mut daemon = Ended(command.stderr(Stdio::piped()).spawn().unwrap());
+    let mut log = Log::of(&mut daemon);
+    let at = log.address_of_metrics();
     let line = "corun_no_plan{reason=\"nobody_there\"} 1\n";
     let stands = || metrics(at).is_some_and(|text| text.contains(line));
     assert!(eventually(stands), "{:?}", metrics(at));
-    let rounds = || {
-        let text = metrics(at)?;
-        text.lines().find_map(|line| line.strip_prefix("corun_rounds_total ")?.parse::<u64>().ok())
-    };
-    assert!(eventually(|| rounds() > Some(3)), "no more rounds");
+    assert!(eventually(|| rounds(at) > Some(3)), "no more rounds");
     signal(&daemon.0, "-TERM");
-    let log = stderr_of(daemon);
+    let log = log.whole();
     let said = "nothing is planned: no process belongs to any of the programs";
     assert_eq!(log.matches(said).count(), 1, "{log}");
     assert!(log.contains("help=\"corun top shows what runs"), "{log}");

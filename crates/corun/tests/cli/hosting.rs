@@ -1,7 +1,9 @@
 //! `corun run`, `corun daemon` and `corun check-config`: real programs, real affinities.
 
+use std::io::{BufRead as _, BufReader};
+use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::fixture::Fixture;
@@ -29,6 +31,17 @@ pub(crate) fn eventually(mut holds: impl FnMut() -> bool) -> bool {
         std::thread::sleep(Duration::from_millis(20));
     }
     false
+}
+
+/// Waits until a process has used so many seconds of CPU time, however long it has to wait for them.
+pub(crate) fn has_computed(pid: u32, seconds: u64) -> bool {
+    let ticks = || {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let (_, fields) = stat.rsplit_once(") ")?;
+        let of_two = fields.split(' ').skip(11).take(2).map(|one| one.parse::<u64>().unwrap());
+        Some(of_two.sum::<u64>())
+    };
+    eventually(|| ticks() >= Some(seconds * rustix::param::clock_ticks_per_second()))
 }
 
 pub(crate) struct Ended(pub(crate) Child);
@@ -319,6 +332,50 @@ pub(crate) fn stderr_of(mut child: Ended) -> String {
     text
 }
 
+/// What a process says on stderr, as far as it was read.
+pub(crate) struct Log {
+    lines: std::io::Lines<BufReader<ChildStderr>>,
+    text: String,
+}
+
+impl Log {
+    pub(crate) fn of(process: &mut Ended) -> Self {
+        let stderr = process.0.stderr.take().unwrap();
+        Self { lines: BufReader::new(stderr).lines(), text: String::new() }
+    }
+
+    /// Reads on to the next line with these words. It ends with the process at the latest.
+    fn wait_for(&mut self, words: &str) {
+        for line in self.lines.by_ref().map(Result::unwrap) {
+            self.text.push_str(&line);
+            self.text.push('\n');
+            if line.contains(words) {
+                return;
+            }
+        }
+        panic!("it did not say `{words}`: {}", self.text);
+    }
+
+    /// Where its metrics are, as soon as it has said so.
+    pub(crate) fn address_of_metrics(&mut self) -> SocketAddr {
+        if !self.text.contains("metrics at /metrics") {
+            self.wait_for("metrics at /metrics");
+        }
+        let mut words = self.text.split_whitespace();
+        let address = words.find_map(|word| word.strip_prefix("address="));
+        address.unwrap_or_else(|| panic!("no address: {}", self.text)).parse().unwrap()
+    }
+
+    /// All that it said, once it has ended.
+    pub(crate) fn whole(mut self) -> String {
+        for line in self.lines {
+            self.text.push_str(&line.unwrap());
+            self.text.push('\n');
+        }
+        self.text
+    }
+}
+
 #[test]
 fn the_daemon_holds_a_program_and_lets_it_go() {
     let Some(ground) = Daemon::new(true) else { return };
@@ -395,7 +452,8 @@ fn an_impatient_ctrl_c_hastens_a_run_and_undoes_it() {
 #[test]
 fn a_broken_configuration_is_refused_before_anything_is_undone() {
     let Some(ground) = Daemon::new(true) else { return };
-    let daemon = ground.start();
+    let mut daemon = ground.start();
+    let mut log = Log::of(&mut daemon);
     assert!(eventually(|| ground.now() != ground.before), "nothing was held");
     let journal = || {
         let entry = std::fs::read_dir(ground.fixture.path("journals")).unwrap().next()?;
@@ -406,12 +464,12 @@ fn a_broken_configuration_is_refused_before_anything_is_undone() {
     for broken in [format!("polcy = 1\n{good}"), format!("stall_s = 1e20\n{good}")] {
         ground.fixture.write("config.toml", &broken);
         signal(&daemon.0, "-HUP");
-        std::thread::sleep(Duration::from_millis(500));
+        log.wait_for("the old configuration stays");
         assert_ne!(ground.now(), ground.before);
         assert_eq!(journal(), first, "everything was undone");
     }
     signal(&daemon.0, "-TERM");
-    let log = stderr_of(daemon);
+    let log = log.whole();
     assert_eq!(log.matches("the old configuration stays").count(), 2, "{log}");
     assert_eq!(log.matches("everything is undone").count(), 1, "{log}");
     assert_eq!(ground.now(), ground.before);
@@ -488,14 +546,18 @@ fn a_daemon_refuses_what_it_cannot_restore() {
 #[test]
 fn until_told_to_apply_the_daemon_only_says_what_it_would_do() {
     let Some(ground) = Daemon::new(false) else { return };
-    let daemon = ground.start();
-    // Its first look comes at once; a second one shows that it goes on.
-    std::thread::sleep(Duration::from_secs(3));
+    let config = std::fs::read_to_string(ground.fixture.path("config.toml")).unwrap();
+    ground.fixture.write("config.toml", &format!("interval_s = 0.1\n{config}"));
+    let mut daemon = ground.start();
+    let mut log = Log::of(&mut daemon);
+    log.wait_for("would do: waits on CPU");
+    // Later looks show that it goes on.
+    let at = log.address_of_metrics();
+    assert!(eventually(|| crate::daemon::rounds(at) > Some(3)), "no more rounds");
     assert_eq!(ground.now(), ground.before);
     assert!(!ground.fixture.path("journals").exists(), "a journal was begun");
     signal(&daemon.0, "-TERM");
-    let log = stderr_of(daemon);
-    assert!(log.contains("would do: waits on CPU"), "{log}");
+    log.whole();
 }
 
 #[test]

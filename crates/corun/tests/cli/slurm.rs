@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::fixture::Fixture;
 
 /// How long Slurm may take for anything.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 const PROGRAMS: [&str; 7] =
     ["munged", "slurmctld", "slurmd", "sbatch", "squeue", "sinfo", "scancel"];
 const NODES: [&str; 3] = ["n1", "n2", "n3"];

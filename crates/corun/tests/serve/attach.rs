@@ -13,7 +13,7 @@ use crate::http::Events;
 use crate::live::Busy;
 use crate::server::{Server, pictures};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A daemon over one process, by modelled counters.
 struct Daemon {

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use tungstenite::{Message, WebSocket};
 
 /// Longest wait for anything.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A browser without a window, with one page.
 pub(crate) struct Browser {

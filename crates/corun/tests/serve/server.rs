@@ -84,8 +84,9 @@ impl Server {
         Events::open(self.address, "/api/v1/live", &[("Authorization", &bearer)])
     }
 
-    pub(crate) fn is_running(&mut self) -> bool {
-        self.process.try_wait().unwrap().is_none()
+    /// Until it has ended by itself.
+    pub(crate) fn wait(&mut self) {
+        self.process.wait().unwrap();
     }
 
     pub(crate) fn id(&self) -> u32 {
