@@ -1,4 +1,4 @@
-//! Any files of cgroups give quotas and pressures that can be, or none; never a panic. A line of the input is a file:
+//! Any files of cgroups give quotas, limits and pressures that can be, or none; never a panic. A line of the input is a file:
 //! its path below the root, `=` and its text, in which `|` ends a line.
 #![no_main]
 
@@ -7,6 +7,7 @@ use std::path::{Component, Path};
 
 use corun_linux::Roots;
 use corun_linux::cpu_quota::{groups_of_version_2, quotas};
+use corun_linux::memory_limit::limits;
 use corun_linux::pressure::{Pressure, Resource};
 use libfuzzer_sys::fuzz_target;
 
@@ -31,6 +32,7 @@ fuzz_target!(|text: &str| {
         assert!(quota.cpus > 0.0 && quota.cpus.is_finite(), "{quota:?}");
         assert!(quota.period_us.is_finite(), "{quota:?}");
     }
+    let _ = (limits(&roots, PID), corun_linux::meminfo::available_bytes(&roots));
     let groups = groups_of_version_2(&roots, PID);
     for resource in [Resource::Cpu, Resource::Memory, Resource::Io] {
         let _ = Pressure::of_machine(&roots, resource);

@@ -42,9 +42,10 @@ pub use data::{DataSources, profile_sources};
 pub use error::{Error, Result};
 pub use explain::{
     Advice, CacheFacts, Cause, CauseKind, Competitor, CoreFacts, CountedWakeups, Diagnosis,
-    FarPartner, LostShare, MemoryFacts, Neighbour, PredictedFactors, PressureFacts, ProgramFacts,
-    ProgramObserver, QuotaFacts, SchedulingPlace, SeenThread, ThreadTime, UncountedWakeups,
-    Unknown, UnknownKind, WakeCount, WakePartner, WakeupFacts, diagnose,
+    FarPartner, LostShare, MemoryFacts, MemoryLimitFacts, Neighbour, NiceFacts, PredictedFactors,
+    PressureFacts, ProgramFacts, ProgramObserver, QuotaFacts, SchedulingPlace, SeenThread,
+    ThreadTime, UncountedWakeups, Unknown, UnknownKind, WakeCount, WakePartner, WakeupFacts,
+    diagnose,
 };
 pub use lookup::{DEFAULT_MACHINE, find_core, find_machine, open_library};
 pub use observation::parse_observation;

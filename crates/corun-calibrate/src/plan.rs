@@ -108,19 +108,13 @@ impl Steps {
 /// group's limit leaves of it. Half a GiB where neither is known.
 pub(crate) fn available_bytes() -> f64 {
     let text = |path: &str| fs::read_to_string(path).ok();
-    let meminfo = text("/proc/meminfo").and_then(|text| available_of(&text));
+    let meminfo = corun_linux::meminfo::available_bytes(&corun_linux::Roots::default());
+    let meminfo = meminfo.map(|bytes| bytes as f64);
     let limit = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"]
         .iter()
         .find_map(|path| text(path)?.trim().parse::<f64>().ok());
     let known = meminfo.into_iter().chain(limit).reduce(f64::min);
     known.unwrap_or(512.0 * 1048576.0)
-}
-
-/// `MemAvailable` of `/proc/meminfo`, in bytes.
-fn available_of(text: &str) -> Option<f64> {
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kib: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib * 1024.0)
 }
 
 #[cfg(test)]
@@ -147,12 +141,5 @@ mod tests {
         assert_eq!(*sizes.last().unwrap(), 1_000_000);
         assert_eq!(Steps::new(false).ladder(&[], 1e12).last(), Some(&1_048_576));
         assert_eq!(Steps::new(true).ladder(&CACHES, 0.0), [64]);
-    }
-
-    #[test]
-    fn available_memory_is_read_in_kib() {
-        let text = "MemTotal:  100 kB\nMemAvailable:   2 kB\n";
-        assert_eq!(available_of(text), Some(2048.0));
-        assert_eq!(available_of("MemTotal: 1 kB\n"), None);
     }
 }

@@ -228,6 +228,11 @@ impl Config {
         Ok(Self { policy: name.to_owned(), chosen: Some(why), ..config })
     }
 
+    /// Why the policy in force was chosen; none where the file names it.
+    pub fn chosen(&self) -> Option<&'static str> {
+        self.chosen
+    }
+
     /// Where a file says that journals are kept, also where other parts of it are no good: undoing must not
     /// wait for a configuration to be mended. The default folder where it does not say.
     ///

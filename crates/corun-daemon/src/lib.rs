@@ -17,4 +17,5 @@ mod viewers;
 mod watchdog;
 
 pub use config::{Config, DEFAULT_PATH, EXAMPLE};
+pub use no_plan::NoPlan;
 pub use service::{check, host_as, onlooker, run};

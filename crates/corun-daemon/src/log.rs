@@ -9,7 +9,7 @@ use tracing::{error, info, warn};
 
 use crate::config::LogFormat;
 use crate::no_plan::NoPlan;
-use corun_hosting::{ToldOnce, action_in_words, program_of, undone};
+use corun_hosting::{ToldOnce, action_by_process, action_in_words, program_of, undone};
 use corun_report::counted;
 
 /// Lines about threads that may come at once.
@@ -94,12 +94,14 @@ impl TickLog {
         }
         let lines = tick.decisions.iter().filter_map(|one| line(host, one));
         let key = |line: &Line| line.is_stuck.then(|| line.text.clone());
-        for Line { kind, text, is_stuck, decision } in self.stuck.news(lines, key) {
+        for Line { kind, is_stuck, decision, .. } in self.stuck.news(lines, key) {
             let program = program_of(host, &decision.action);
             if !self.budget.may(now_s, kind, &program) {
                 continue;
             }
             let (policy, reason) = (&decision.policy, &decision.reason);
+            let text = line_as(decision, action_by_process(host, &decision.action));
+            let Some((_, text, _)) = text else { continue };
             match is_stuck {
                 false => info!(policy, program, reason, "{text}"),
                 true => warn!(policy, program, reason, "{text}"),
@@ -141,6 +143,7 @@ impl TickLog {
 struct Line<'a> {
     /// By which lines are counted that are left out.
     kind: &'static str,
+    /// Its words without processes, so that what is refused to all of a program is one line.
     text: String,
     /// Was it not done?
     is_stuck: bool,
@@ -149,15 +152,19 @@ struct Line<'a> {
 
 /// None where all was as asked already.
 fn line<'a>(host: &Host, decision: &'a Decision) -> Option<Line<'a>> {
-    let action = || action_in_words(host, &decision.action);
-    let (kind, text, is_stuck) = match &decision.verdict {
-        Verdict::AsAsked => return None,
-        Verdict::Done(_) => ("done", action(), false),
-        Verdict::Proposed(_) => ("proposed", format!("would do: {}", action()), false),
-        Verdict::Refused(why) => ("refused", format!("{}: not done: {}", action(), why.0), true),
-        Verdict::Failed(why) => ("failed", format!("{}: not done: {why}", action()), true),
-    };
+    let (kind, text, is_stuck) = line_as(decision, action_in_words(host, &decision.action))?;
     Some(Line { kind, text, is_stuck, decision })
+}
+
+/// Its kind, its text and whether it was not done. `action`: its words.
+fn line_as(decision: &Decision, action: String) -> Option<(&'static str, String, bool)> {
+    Some(match &decision.verdict {
+        Verdict::AsAsked => return None,
+        Verdict::Done(_) => ("done", action, false),
+        Verdict::Proposed(_) => ("proposed", format!("would do: {action}"), false),
+        Verdict::Refused(why) => ("refused", format!("{action}: not done: {}", why.0), true),
+        Verdict::Failed(why) => ("failed", format!("{action}: not done: {why}"), true),
+    })
 }
 
 /// Allows so many lines, and counts those that it does not allow. Programs whose threads live for milliseconds

@@ -2,14 +2,14 @@
 
 use corun_live::{Host, SampledThread, Tick, Verdict};
 use corun_machine::CpuSet;
-use corun_policy::{ActionKind, ThreadState};
+use corun_policy::{ActionKind, Needs, ThreadState};
 
 /// Looks for which a reason has to hold that other threads or counts may end at the next look.
 const SETTLED_LOOKS: u32 = 3;
 
 /// Why nothing is planned, or nothing that helps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NoPlan {
+pub enum NoPlan {
     /// No process belongs to any of the programs.
     NobodyThere,
     /// The policy places threads at most, and the machine has one last-level cache.
@@ -94,6 +94,19 @@ impl NoPlan {
         }
     }
 
+    /// The reason that follows from the policy and the machine alone, before anybody was looked at.
+    pub fn beforehand(host: &Host) -> Option<Self> {
+        let lasting = |reason: &Self| matches!(reason, Self::NoPolicy | Self::OneCache);
+        Circumstances { has_threads: true, ..Circumstances::of_policy(host) }
+            .reason()
+            .filter(lasting)
+    }
+
+    /// Two lines for people: the reason, and what one can do.
+    pub fn note(self) -> String {
+        format!("note: {}: {}\n  try: {}", self.what(), self.why(), self.help())
+    }
+
     /// May it end with the next look, since it stands on single threads or counts? A policy may also have planned all that
     /// it wants by then.
     fn is_passing(self) -> bool {
@@ -161,10 +174,14 @@ impl Circumstances {
 
     /// Those of the policy and the machine alone.
     fn of_policy(host: &Host) -> Self {
-        let mut own =
-            Self { llcs: host.machine().llcs().len(), places_alone: true, ..Self::default() };
-        for needs in host.needs() {
-            own.has_policy = true;
+        Self::of_needs(host.needs(), host.machine().llcs().len())
+    }
+
+    /// One that controls nothing is no policy that could act.
+    fn of_needs<'a>(all: impl Iterator<Item = &'a Needs>, llcs: usize) -> Self {
+        let mut own = Self { llcs, places_alone: true, ..Self::default() };
+        for needs in all {
+            own.has_policy |= !needs.controls.is_empty();
             let places =
                 |kind: &ActionKind| matches!(kind, ActionKind::Place | ActionKind::MovePages);
             own.places_alone &= needs.controls.iter().all(places);
@@ -186,12 +203,6 @@ impl Circumstances {
         ];
         reasons.into_iter().find(|(_, holds)| *holds).map(|(reason, _)| reason)
     }
-}
-
-/// The reason that follows from the policy and the machine alone, before anybody was looked at.
-pub(crate) fn beforehand(host: &Host) -> Option<NoPlan> {
-    let lasting = |reason: &NoPlan| matches!(reason, NoPlan::NoPolicy | NoPlan::OneCache);
-    Circumstances { has_threads: true, ..Circumstances::of_policy(host) }.reason().filter(lasting)
 }
 
 /// The reason that was told last.
@@ -296,6 +307,20 @@ mod tests {
             change(&mut all);
             assert_eq!(all.reason(), Some(expected));
         }
+    }
+
+    /// The policy that leaves all to the kernel is a policy like any other to the host.
+    #[test]
+    fn a_policy_that_controls_nothing_is_none() {
+        let of = |name: &str| {
+            let mut policies = corun_app::build_policies(name, 1).unwrap();
+            let needs: Vec<Needs> = policies.iter_mut().map(|one| one.needs()).collect();
+            let found = Circumstances::of_needs(needs.iter(), 2);
+            Circumstances { has_threads: true, has_movable: true, has_profiled: true, ..found }
+        };
+        assert_eq!(of("linux-default").reason(), Some(NoPlan::NoPolicy));
+        assert_eq!(of("di").reason(), None);
+        assert!(of("di").places_alone && !of("di+lfoc").places_alone);
     }
 
     #[test]

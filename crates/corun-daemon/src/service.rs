@@ -18,7 +18,7 @@ use crate::config::Config;
 use crate::listener::{self, Readers};
 use crate::log::{self, TickLog, log_as, log_undone};
 use crate::metrics::Metrics;
-use crate::no_plan::{self, NoPlan, ToldReason};
+use crate::no_plan::{NoPlan, ToldReason};
 use crate::signals::Signals;
 use crate::viewers::Viewers;
 use crate::watchdog::Watchdog;
@@ -42,9 +42,7 @@ pub fn check(path: &Path) -> Result<String> {
     let programs = counted(config.programs.len(), "program");
     let (machine, policy) = (host.machine().name(), &config.policy);
     let chosen = config.chosen.map_or(String::new(), |why| format!(" (auto: {why})"));
-    let note = no_plan::beforehand(&host).map_or(String::new(), |reason| {
-        format!("note: {}: {}\n  try: {}\n", reason.what(), reason.why(), reason.help())
-    });
+    let note = NoPlan::beforehand(&host).map_or(String::new(), |reason| reason.note() + "\n");
     let shown = path.display();
     Ok(format!("{shown}: good: {policy}{chosen} on {machine}, {programs}, {mode}\n{note}"))
 }

@@ -2,7 +2,7 @@
 
 use corun_app::tell;
 use corun_live::{Decision, Host, Tick, Verdict};
-use corun_policy::Action;
+use corun_policy::{Action, ThreadView};
 use corun_report::round;
 use serde::{Serialize, Serializer};
 
@@ -132,11 +132,14 @@ impl DecisionPrinter {
         let lines = tick.decisions.iter().filter_map(|one| {
             let line = decision_in_words(host, one)?;
             let is_stuck = matches!(one.verdict, Verdict::Refused(_) | Verdict::Failed(_));
-            Some((line, is_stuck))
+            Some((line, is_stuck, Some(one)))
         });
-        let unread = tick.unread.iter().map(|line| (line.clone(), true));
-        let key = |(line, is_stuck): &(String, bool)| is_stuck.then(|| line.clone());
-        for (line, _) in self.told.news(lines.chain(unread), key) {
+        let unread = tick.unread.iter().map(|line| (line.clone(), true, None));
+        type Line<'a> = (String, bool, Option<&'a Decision>);
+        let key = |(line, is_stuck, _): &Line<'_>| is_stuck.then(|| line.clone());
+        for (line, _, decision) in self.told.news(lines.chain(unread), key) {
+            let named = |one: &Decision| decision_as(one, action_by_process(host, &one.action));
+            let line = decision.and_then(named).unwrap_or(line);
             tell(format_args!("{:.1} s: {line}", tick.now.as_secs_f64()));
         }
     }
@@ -144,7 +147,11 @@ impl DecisionPrinter {
 
 /// A decision for people; none when nothing had to be done.
 pub fn decision_in_words(host: &Host, decision: &Decision) -> Option<String> {
-    let action = action_in_words(host, &decision.action);
+    decision_as(decision, action_in_words(host, &decision.action))
+}
+
+/// `action`: its words.
+fn decision_as(decision: &Decision, action: String) -> Option<String> {
     let Decision { policy, reason, .. } = decision;
     match &decision.verdict {
         Verdict::AsAsked => None,
@@ -160,6 +167,21 @@ pub fn action_in_words(host: &Host, action: &Action) -> String {
     action.in_words(&|id| {
         let thread = host.views().iter().find(|thread| thread.id == id);
         thread.map_or_else(|| format!("thread {}", id.0), |thread| thread.program.clone())
+    })
+}
+
+/// As [`action_in_words`], and of a program of several processes with the thread and its process: `services (nginx 1234)`.
+pub fn action_by_process(host: &Host, action: &Action) -> String {
+    action.in_words(&|id| {
+        let Some(one) = host.threads().find(|one| one.view.id == id) else {
+            return format!("thread {}", id.0);
+        };
+        let (program, process) = (&one.view.program, one.view.process);
+        let is_other = |other: &ThreadView| other.program == *program && other.process != process;
+        match host.views().iter().any(is_other) {
+            true => format!("{program} ({} {})", one.thread.facts.name, one.thread.facts.task.pid),
+            false => program.clone(),
+        }
     })
 }
 

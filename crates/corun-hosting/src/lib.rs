@@ -21,11 +21,11 @@ mod watch;
 pub use acting::{ActEntry, Acting, undo_at_the_end};
 pub use builder::{HostBuilder, Look, check_same_caches, this_machine, undo_what_was_left};
 pub use decisions::{
-    DecisionLine, DecisionPrinter, NewDecisions, ToldOnce, action_in_words, decision_in_words,
-    program_of,
+    DecisionLine, DecisionPrinter, NewDecisions, ToldOnce, action_by_process, action_in_words,
+    decision_in_words, program_of,
 };
 pub use learning::{CountedGroup, Learning, LearningSettings};
-pub use policy_choice::{AUTO_POLICY, ChosenPolicy, choose_policy};
+pub use policy_choice::{AUTO_POLICY, ChosenPolicy, choose_policy, counts_instructions};
 pub use programs::{ENDED_EVERY, Program, Run, Started};
 pub use recording::load_recording;
 pub use settings::{

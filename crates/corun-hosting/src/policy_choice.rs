@@ -59,6 +59,16 @@ pub fn choose_policy(roots: &Roots, machine: &Machine, counters: Counters) -> Re
     })
 }
 
+/// Does anything here count the instructions of programs?
+pub fn counts_instructions(roots: &Roots, counters: Counters) -> bool {
+    match counters {
+        // Without hardware counters the host says what is wrong with them.
+        Counters::Perf | Counters::Model => true,
+        Counters::Profiles => false,
+        Counters::Auto => !counted(roots, &[CounterKind::Instructions]).is_empty(),
+    }
+}
+
 /// Of these counters those that the hardware counts.
 fn counted(roots: &Roots, wanted: &[CounterKind]) -> BTreeSet<CounterKind> {
     let perf = PerfSource::new(roots, wanted).map(|source| source.counters());
@@ -79,6 +89,9 @@ mod tests {
         assert_eq!(chosen(Counters::Profiles), "di");
         assert_eq!(chosen(Counters::Model), "dio");
         assert_eq!(chosen(Counters::Perf), "dio");
+        let are_counted = |counters| counts_instructions(&nowhere, counters);
+        assert!(!are_counted(Counters::Auto) && !are_counted(Counters::Profiles));
+        assert!(are_counted(Counters::Model) && are_counted(Counters::Perf));
     }
 
     #[test]

@@ -113,20 +113,7 @@ fn quota(folder: &Path, group: &Path) -> Option<CpuQuota> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn tree(lines: &str, files: &[(&str, &str)]) -> (tempfile::TempDir, Roots) {
-        let folder = tempfile::tempdir().unwrap();
-        let roots = Roots::below(folder.path());
-        let write = |path: PathBuf, text: &str| {
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        };
-        write(roots.proc.join("7/cgroup"), lines);
-        for (name, text) in files {
-            write(roots.cgroup.join(name), text);
-        }
-        (folder, roots)
-    }
+    use crate::cgroup_tree::tree;
 
     #[test]
     fn quotas_of_version_2_hold_from_the_inside_out() {

@@ -112,20 +112,7 @@ fn of_version_2(root: &Path, group: &Path) -> CpuGroup {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn tree(lines: &str, files: &[(&str, &str)]) -> (tempfile::TempDir, Roots) {
-        let folder = tempfile::tempdir().unwrap();
-        let roots = Roots::below(folder.path());
-        let write = |path: PathBuf, text: &str| {
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        };
-        write(roots.proc.join("7/cgroup"), lines);
-        for (name, text) in files {
-            write(roots.cgroup.join(name), text);
-        }
-        (folder, roots)
-    }
+    use crate::cgroup_tree::tree;
 
     /// What matters of each group: its path, its weight, whether it is weighed and whether it may be.
     fn found(roots: &Roots) -> Vec<(String, Option<f64>, bool, bool)> {

@@ -5,17 +5,22 @@
 //!
 //! [`procfs`] has processes and threads, [`perf`] the events and counters of `perf_event_open`, [`resctrl`] the
 //! control and monitoring of caches and bandwidth, [`cgroup`] the groups of processes, [`workload`] what people call
-//! them, [`cpu_quota`] their quotas, [`cpu_weight`] their weights, [`pressure`] what was short, [`sysfs`] what is on line. No general reader of `/proc` is used: of `stat`'s fifty
-//! fields a tick needs twelve of hundreds of threads, a captured tree has not all files, and a line cut short must not
+//! them, [`cpu_quota`] their quotas, [`cpu_weight`] their weights, [`memory_limit`] their limits of memory, [`pressure`] what
+//! was short, [`meminfo`] what memory is left, [`sysfs`] what is on line. No general reader of `/proc` is used: of `stat`'s
+//! fifty fields a tick needs twelve of hundreds of threads, a captured tree has not all files, and a line cut short must not
 //! bring a daemon down.
 
 pub mod cgroup;
+#[cfg(test)]
+mod cgroup_tree;
 pub mod cpu_quota;
 pub mod cpu_weight;
 mod cpuinfo;
 mod descriptors;
 mod escape;
 pub mod files;
+pub mod meminfo;
+pub mod memory_limit;
 mod noise;
 pub mod perf;
 pub mod pressure;

@@ -6,7 +6,7 @@ use std::path::Path;
 use corun_machine::CpuSet;
 
 use super::diagnosis::Advice;
-use super::facts::{Competitor, ProgramFacts};
+use super::facts::{Competitor, NiceFacts, ProgramFacts};
 
 /// The most characters of a command line that is shown again.
 const LONGEST_COMMAND: usize = 300;
@@ -41,16 +41,29 @@ fn taskset(cpus: &CpuSet, pids: &[u32]) -> String {
 /// Lets another program give way; none where it already does as much as it can.
 pub(super) fn give_way(other: &Competitor) -> Option<Advice> {
     let nice = [10, 19].into_iter().find(|&nice| nice > other.nice)?;
-    // Linux knows a nice value of each thread.
-    let whom = match other.threads {
-        1 => other.pid.to_string(),
-        _ => format!("$(ls /proc/{}/task)", other.pid),
-    };
-    let renice = |nice: i32| format!("renice -n {nice} -p {whom}");
+    let renice = |nice: i32| renice(nice, other.pid, other.threads);
     let does = format!("lets {} give way", other.name);
     let root = if other.may_be_given_back { "" } else { "sudo " };
     let undo = format!("{root}{}", renice(other.nice));
     Some(Advice { undo: Some(undo), ..advice(does, renice(nice)) })
+}
+
+/// Gives the program the nice value 0, of which the process has another.
+pub(super) fn no_nice(nice: NiceFacts, pid: u32) -> Advice {
+    let root = if nice.may_be_0 { "" } else { "sudo " };
+    let set = advice(
+        "gives it the nice value that programs have by default",
+        format!("{root}{}", renice(0, pid, nice.threads)),
+    );
+    Advice { undo: Some(renice(nice.value, pid, nice.threads)), ..set }
+}
+
+/// Linux knows a nice value of each thread.
+fn renice(nice: i32, pid: u32, threads: u32) -> String {
+    match threads {
+        1 => format!("renice -n {nice} -p {pid}"),
+        _ => format!("renice -n {nice} -p $(ls /proc/{pid}/task)"),
+    }
 }
 
 /// A file of profiles, and those that were asked for.
@@ -75,10 +88,15 @@ pub(super) fn record(facts: &ProgramFacts) -> Vec<Advice> {
     let file = format!("{name}.toml");
     let list = with_stored(&file, facts);
     let pid = facts.pids.first().copied().unwrap_or(0);
+    let there = facts
+        .command_folder
+        .as_ref()
+        .map_or(String::new(), |folder| format!("cd {} && ", word(&folder.to_string_lossy())));
     vec![
         advice(
-            "runs the program anew, some ten times as slow, and records its use of caches, without counters",
-            format!("corun profile -o {} -- {typed}", word(&file)),
+            "runs the program anew, some ten times as slow, and records its use of caches, without counters; Ctrl-C ends \
+             one that does not end",
+            format!("{there}corun profile -o {} -- {typed}", word(&file)),
         ),
         advice(
             "then tells its own misses from those that others cause",

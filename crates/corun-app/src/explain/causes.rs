@@ -8,7 +8,7 @@ use super::diagnosis::{
 };
 use super::facts::{MemoryFacts, ProgramFacts};
 use super::partners::{far_partner, unknown_wakers};
-use super::shares::{beyond_nice, larger_share};
+use super::shares::{beyond_nice, held_by_nice, larger_share};
 use super::stalls::{short_memory, slow_disk};
 
 /// A cause that takes less than this share of the time is not named.
@@ -118,30 +118,44 @@ fn waiting_for_cpu(facts: &ProgramFacts, split: &TimeSplit) -> Option<Cause> {
             " It may not run on {barred}, though nothing but its affinity forbids it."
         ));
     }
-    let mut helps = Vec::new();
-    if !facts.idle_cpus.is_empty() {
-        let wider = facts.may_run_on.iter().chain(facts.idle_cpus.iter());
-        let wider = CpuSet::from_iter(wider);
-        let are = if facts.idle_cpus.len() == 1 { "is" } else { "are" };
-        let idle = facts.idle_cpus.in_words();
-        let does = format!("lets it run on {idle} too, which {are} idle");
-        helps.push(run_on(&wider, does, facts));
-    } else if !facts.barred_cpus.is_empty() {
-        let wider = CpuSet::from_iter(facts.may_run_on.iter().chain(facts.barred_cpus.iter()));
-        let barred = facts.barred_cpus.in_words();
-        let does =
-            format!("lets it run on {barred} too, which others keep busy: all share alike then");
-        helps.push(run_on(&wider, does, facts));
+    let held = held_by_nice(facts);
+    if let Some((why, _)) = &held {
+        found.push_str(&format!(" {why}"));
     }
-    let shows = || advice("shows who uses the CPUs", "corun top");
-    helps.push(larger_share(facts).unwrap_or_else(shows));
     let is_sampled = facts.time.waiting_is_sampled;
     Some(Cause {
         kind: CauseKind::WaitingForCpu,
         lost: if is_sampled { LostShare::Estimated(share) } else { LostShare::Measured(share) },
         found,
-        advice: helps,
+        advice: more_cpu(facts, held.map(|(_, advice)| advice)),
     })
+}
+
+/// What has it wait less, the surest first: idle CPUs, the nice value that it was given, CPUs where it has to share again.
+/// `own`: what gives it as much as others by its nice value.
+fn more_cpu(facts: &ProgramFacts, own: Option<Advice>) -> Vec<Advice> {
+    let wider = |cpus: &CpuSet, does: String| run_on(&facts.may_run_on.union(cpus), does, facts);
+    let (idle, barred) = (&facts.idle_cpus, &facts.barred_cpus);
+    let mut helps = Vec::new();
+    if !idle.is_empty() {
+        let are = if idle.len() == 1 { "is" } else { "are" };
+        let words = idle.in_words();
+        helps.push(wider(idle, format!("lets it run on {words} too, which {are} idle")));
+    }
+    let is_held = own.is_some();
+    helps.extend(own);
+    if idle.is_empty() && !barred.is_empty() {
+        let words = barred.in_words();
+        helps.push(wider(
+            barred,
+            format!("lets it run on {words} too, which others keep busy as well"),
+        ));
+    }
+    if !is_held {
+        let shows = || advice("shows who uses the CPUs", "corun top");
+        helps.push(larger_share(facts).unwrap_or_else(shows));
+    }
+    helps
 }
 
 fn throttled(facts: &ProgramFacts, split: &TimeSplit) -> Option<Cause> {
@@ -180,7 +194,8 @@ fn throttled(facts: &ProgramFacts, split: &TimeSplit) -> Option<Cause> {
     })
 }
 
-fn is_unit(name: &str) -> bool {
+/// Is a cgroup of this name a unit of systemd's?
+pub(super) fn is_unit(name: &str) -> bool {
     [".service", ".slice", ".scope"].iter().any(|ending| name.ends_with(ending))
 }
 
@@ -448,8 +463,12 @@ fn verdict(
     }
     match unknown.first() {
         None => format!("Nothing here slows {name} down by {} or more.", percent(LEAST_SHARE)),
-        Some(_) => {
-            format!("Cannot tell: no cause was found, and not all could be looked at for {name}.")
-        }
+        Some(first) if first.kind == UnknownKind::Sleep => format!(
+            "Cannot tell why {name} is slow: it slept by its own wish for {} of the time.",
+            percent(split.asleep_share)
+        ),
+        Some(_) => format!(
+            "Cannot tell why {name} is slow: no cause was found, and not all could be looked at."
+        ),
     }
 }

@@ -18,6 +18,8 @@ pub struct ProgramFacts {
     pub interval_s: f64,
     /// The systemd unit that the program is in; absent outside of units.
     pub unit: Option<String>,
+    /// The nice value of its first process; absent where that ended.
+    pub nice: Option<NiceFacts>,
     /// Where its first process is in the scheduler's groups.
     pub place: SchedulingPlace,
     /// What its threads did with their time.
@@ -32,6 +34,9 @@ pub struct ProgramFacts {
     /// is in no document.
     #[serde(skip)]
     pub command: Option<Vec<String>>,
+    /// The folder from which names in that command line are meant, where it is another one than that of who asks.
+    #[serde(skip)]
+    pub command_folder: Option<std::path::PathBuf>,
     /// CPUs on which it may not run, though its cgroup would let it, and that were idle for at least half of the time.
     pub idle_cpus: CpuSet,
     /// All CPUs on which it may not run, though its cgroup would let it.
@@ -40,6 +45,8 @@ pub struct ProgramFacts {
     pub competitors: Vec<Competitor>,
     /// The quota of CPU time that held it back most.
     pub quota: Option<QuotaFacts>,
+    /// The limit of memory that its cgroups reached most often meanwhile; absent where none was reached.
+    pub memory_limit: Option<MemoryLimitFacts>,
     /// Time that its cgroup, or else the machine, lost to a shortage of memory.
     pub memory_pressure: Option<PressureFacts>,
     /// Time that its cgroup, or else the machine, lost to waiting for disks.
@@ -58,6 +65,17 @@ pub struct ProgramFacts {
     pub cache: CacheFacts,
     /// Who wakes it, and whom it wakes.
     pub wakeups: WakeupFacts,
+}
+
+/// The nice value of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct NiceFacts {
+    /// -20 to 19.
+    pub value: i32,
+    /// May this user give it the value 0? Else root may.
+    pub may_be_0: bool,
+    /// Threads of the process, each of which has a nice value.
+    pub threads: u32,
 }
 
 /// Seconds of all threads together.
@@ -114,6 +132,23 @@ pub struct QuotaFacts {
     pub throttled_s: f64,
     /// Share of the quota's periods in which the group was held back, 0 to 1.
     pub throttled_periods_share: f64,
+}
+
+/// A limit of memory at work.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MemoryLimitFacts {
+    /// The cgroup that has the limit.
+    pub group: String,
+    /// The file that sets the limit.
+    pub file: std::path::PathBuf,
+    /// The most that the group may use, in bytes.
+    pub bytes: u64,
+    /// What it used at the end, in bytes.
+    pub used_bytes: u64,
+    /// How often the group wanted more while the program was looked at.
+    pub times_reached: u64,
+    /// Memory that the machine has left, in bytes; absent where the kernel does not say.
+    pub available_bytes: Option<u64>,
 }
 
 /// Shares of the time, 0 to 1.

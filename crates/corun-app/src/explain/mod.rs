@@ -7,6 +7,7 @@ mod advice;
 mod causes;
 mod diagnosis;
 mod facts;
+mod limits;
 mod observe;
 mod partners;
 #[cfg(test)]
@@ -21,9 +22,9 @@ pub use diagnosis::{
     Advice, Cause, CauseKind, Diagnosis, FarPartner, LostShare, Unknown, UnknownKind,
 };
 pub use facts::{
-    CacheFacts, Competitor, CoreFacts, CountedWakeups, MemoryFacts, Neighbour, PredictedFactors,
-    PressureFacts, ProgramFacts, QuotaFacts, ThreadTime, UncountedWakeups, WakePartner,
-    WakeupFacts,
+    CacheFacts, Competitor, CoreFacts, CountedWakeups, MemoryFacts, MemoryLimitFacts, Neighbour,
+    NiceFacts, PredictedFactors, PressureFacts, ProgramFacts, QuotaFacts, ThreadTime,
+    UncountedWakeups, WakePartner, WakeupFacts,
 };
 pub use observe::ProgramObserver;
 pub use partners::{SeenThread, WakeCount};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-use corun_linux::cpu_quota::{CpuQuota, groups_of_version_2, quotas};
+use corun_linux::cpu_quota::groups_of_version_2;
 use corun_linux::pressure::{Pressure, Resource};
 use corun_linux::procfs::{
     CpuUseSnapshot, Process, Stat, bytes_by_node, scheduler_counts, waited_for_cpu,
@@ -12,10 +12,11 @@ use corun_linux::{NoiseMeter, Roots, Task, TaskFacts, cgroup, facts, is_gone};
 use corun_machine::{CpuId, CpuSet, Machine};
 
 use super::facts::{
-    CacheFacts, Competitor, CoreFacts, MemoryFacts, PressureFacts, ProgramFacts, QuotaFacts,
-    ThreadTime, WakeupFacts,
+    CacheFacts, Competitor, CoreFacts, MemoryFacts, PressureFacts, ProgramFacts, ThreadTime,
+    WakeupFacts,
 };
-use super::shares::{SchedulingPlace, may_give_nice};
+use super::limits::LimitsAtStart;
+use super::shares::{SchedulingPlace, may_give_nice, nice_facts};
 use crate::{Error, Result};
 
 /// All processes are looked at once in so many samples.
@@ -37,7 +38,7 @@ pub struct ProgramObserver {
     started: Instant,
     threads: Vec<WatchedThread>,
     pids: Vec<u32>,
-    quotas: Vec<CpuQuota>,
+    limits: LimitsAtStart,
     memory: Option<PressureAtStart>,
     io: Option<PressureAtStart>,
     /// Of each process.
@@ -87,13 +88,13 @@ impl ProgramObserver {
             blocked: 0,
             seen: 0,
         });
-        let (quotas, paging) = (quotas(roots, first), paging(roots, &pids));
+        let (limits, paging) = (LimitsAtStart::read(roots, first), paging(roots, &pids));
         let meters = meters.collect();
         // The clock starts with the threads' own.
         let started = Instant::now();
         Ok(Self {
             threads: watched.collect(),
-            quotas,
+            limits,
             memory: PressureAtStart::read(roots, group.as_deref(), Resource::Memory),
             io: PressureAtStart::read(roots, group.as_deref(), Resource::Io),
             paging,
@@ -192,13 +193,15 @@ impl ProgramObserver {
             threads,
             interval_s,
             unit: unit_of(roots, first),
+            nice: nice_facts(roots, first),
             place: SchedulingPlace::of_process(roots, first),
             time,
             stolen_share: self.stolen_share(&on_cpu),
             idle_cpus: self.idle_of(&barred_cpus),
             barred_cpus,
             competitors: self.competitors(&may_run_on, interval_s),
-            quota: self.quota(first),
+            quota: self.limits.quota(roots),
+            memory_limit: self.limits.memory(roots),
             memory_pressure: self.lost_to(self.memory.as_ref(), Resource::Memory, interval_s),
             io_pressure: self.lost_to(self.io.as_ref(), Resource::Io, interval_s),
             major_faults_per_s: paged.major_faults as f64 / interval_s.max(1e-9),
@@ -207,6 +210,9 @@ impl ProgramObserver {
             memory,
             memory_unseen,
             command: Process::new(roots, first).command_line(),
+            command_folder: Process::new(roots, first)
+                .working_folder()
+                .filter(|folder| std::env::current_dir().is_ok_and(|own| own != *folder)),
             pids: self.pids,
             all_may_run_on_same: same_cpus,
             may_run_on,
@@ -283,25 +289,6 @@ impl ProgramObserver {
         found.sort_by(|one, other| other.cpus_busy.total_cmp(&one.cpus_busy));
         found.truncate(MOST_COMPETITORS);
         found
-    }
-
-    /// The quota that held the group back longest.
-    fn quota(&self, pid: u32) -> Option<QuotaFacts> {
-        let now = quotas(&self.roots, pid);
-        let risen = now.into_iter().filter_map(|now| {
-            let before = self.quotas.iter().find(|before| before.group == now.group)?;
-            let periods = now.periods.saturating_sub(before.periods);
-            let throttled = now.throttled_periods.saturating_sub(before.throttled_periods);
-            Some(QuotaFacts {
-                throttled_s: now.throttled.saturating_sub(before.throttled).as_secs_f64(),
-                throttled_periods_share: throttled as f64 / periods.max(1) as f64,
-                cpus: now.cpus,
-                period_us: now.period_us,
-                file: now.file,
-                group: now.group,
-            })
-        });
-        risen.max_by(|one, other| one.throttled_s.total_cmp(&other.throttled_s))
     }
 
     /// Are all processes of the group the program's? None of those below it are looked at: a group with processes has

@@ -6,12 +6,13 @@
 
 use corun_linux::Roots;
 use corun_linux::cpu_weight::{CpuGroup, groups};
-use corun_linux::procfs::{Autogroup, Process};
+use corun_linux::procfs::{Autogroup, Process, weight_of_nice};
 use serde::Serialize;
 
-use super::advice::{advice, give_way, word};
+use super::advice::{advice, give_way, no_nice, word};
+use super::causes::percent;
 use super::diagnosis::Advice;
-use super::facts::{Competitor, ProgramFacts};
+use super::facts::{Competitor, NiceFacts, ProgramFacts};
 
 /// Ten times the weight that a cgroup has by default.
 const HEAVY: f64 = 1000.0;
@@ -30,6 +31,13 @@ pub(super) fn may_give_nice(roots: &Roots, pid: u32, nice: i32) -> bool {
     let own = Process::of_self(roots).capabilities();
     own.is_some_and(|held| held & SYS_NICE != 0)
         || Process::new(roots, pid).lowest_nice().is_some_and(|lowest| lowest <= nice)
+}
+
+/// The nice value of a process.
+pub(super) fn nice_facts(roots: &Roots, pid: u32) -> Option<NiceFacts> {
+    let stat = Process::new(roots, pid).stat_of_all_threads().ok()??;
+    let may_be_0 = may_give_nice(roots, pid, 0);
+    Some(NiceFacts { value: stat.nice, may_be_0, threads: stat.threads })
 }
 
 /// Where a process is in the scheduler's groups.
@@ -98,6 +106,32 @@ pub(super) fn larger_share(facts: &ProgramFacts) -> Option<Advice> {
             }
         })
     })
+}
+
+/// That the program's own nice value gives it less than others have, in a sentence, and what gives it as much. Of the busiest
+/// of those with which its threads share CPUs by nice values.
+pub(super) fn held_by_nice(facts: &ProgramFacts) -> Option<(String, Advice)> {
+    let ([pid], Some(own)) = (facts.pids.as_slice(), facts.nice.filter(|own| own.value > 0)) else {
+        return None;
+    };
+    let by_threads = |one: &SchedulingPlace, other: &SchedulingPlace| {
+        matches!(one.weighed_against(other), Weighed::Threads)
+    };
+    let other = facts.competitors.iter().find(|other| {
+        other.is_weighed
+            && other.nice < own.value
+            && by_threads(&facts.place, &other.place)
+            && by_threads(&other.place, &facts.place)
+    })?;
+    let [weight, others] = [own.value, other.nice].map(weight_of_nice);
+    let found = format!(
+        "Its nice value is {}, and that of {} {}: of a CPU that the two share it gets {}.",
+        own.value,
+        other.name,
+        other.nice,
+        percent(weight / (weight + others))
+    );
+    Some((found, no_nice(own, *pid)))
 }
 
 /// Why nice values do not tell who gets more of a CPU, where they do not; of the busiest of the others.
@@ -174,7 +208,7 @@ fn weigh(group: &CpuGroup, weight: f64, does: String) -> Option<Advice> {
 /// Lets a session give way; none where it already does as much as it can.
 fn lower_session(group: Autogroup, other: &Competitor) -> Option<Advice> {
     let nice = [10, 19].into_iter().find(|&nice| nice > group.nice)?;
-    let set = |nice: i32| format!("echo {nice} > /proc/{}/autogroup", other.pid);
+    let set = |nice: i32| format!("echo {nice} > /proc/{}/autogroup", group.pid);
     let does = format!("lets the session of {} give way, with all that runs in it", other.name);
     Some(Advice { undo: Some(set(group.nice)), ..advice(does, set(nice)) })
 }
@@ -222,7 +256,7 @@ mod tests {
     fn place(cgroups: &[(&str, Option<f64>)], autogroup: Option<u64>) -> SchedulingPlace {
         SchedulingPlace {
             cgroups: cgroups.iter().map(|(path, weight)| group(path, *weight)).collect(),
-            autogroup: autogroup.map(|number| Autogroup { number, nice: 0 }),
+            autogroup: autogroup.map(|number| Autogroup { number, nice: 0, pid: 9 }),
         }
     }
 
@@ -294,6 +328,31 @@ mod tests {
         assert_eq!(advice.undo.as_deref(), Some("sudo renice -n 0 -p 9"));
     }
 
+    /// 1.25 to the power of -15 is 0.035, of which the other has 1.
+    #[test]
+    fn a_program_with_a_nice_value_of_its_own_is_told_what_that_costs() {
+        let nice = |value, may_be_0| Some(NiceFacts { value, may_be_0, threads: 1 });
+        let niced = |own, place| ProgramFacts {
+            nice: own,
+            ..waiting(place, vec![competitor(self::place(&[], Some(17)))])
+        };
+        let cause = |facts: &ProgramFacts| diagnose(facts).causes.remove(0);
+        let found = cause(&niced(nice(15, true), place(&[], Some(17))));
+        let said =
+            "Its nice value is 15, and that of batch 0: of a CPU that the two share it gets 3 %.";
+        assert!(found.found.ends_with(said), "{}", found.found);
+        let [advice] = found.advice.as_slice() else { panic!("{found:?}") };
+        assert_eq!(advice.command, "renice -n 0 -p 7");
+        assert_eq!(advice.undo.as_deref(), Some("renice -n 15 -p 7"));
+        let found = cause(&niced(nice(15, false), place(&[], Some(17))));
+        assert_eq!(found.advice[0].command, "sudo renice -n 0 -p 7");
+        // Where nice values do not weigh, or it has none, the other gives way.
+        for (own, place) in [(15, place(&[], Some(18))), (0, place(&[], Some(17)))] {
+            let found = cause(&niced(nice(own, true), place));
+            assert!(!found.found.contains("Its nice value"), "{}", found.found);
+        }
+    }
+
     #[test]
     fn between_sessions_their_autogroups_weigh() {
         let (command, undo, found) = advised(place(&[], Some(17)), place(&[], Some(18)));
@@ -302,15 +361,16 @@ mod tests {
         let why = " batch is of another session: between the two their autogroups count, and nice values do not.";
         assert!(found.ends_with(why), "{found}");
         let given_way = |nice| SchedulingPlace {
-            autogroup: Some(Autogroup { number: 18, nice }),
+            autogroup: Some(Autogroup { number: 18, nice, pid: 5 }),
             ..SchedulingPlace::default()
         };
         let (command, undo, _) = advised(place(&[], Some(17)), given_way(10));
-        let expected = ["echo 19 > /proc/9/autogroup", "echo 10 > /proc/9/autogroup"];
+        // By the leader of the session, which is there longer than a program that is busy for a moment.
+        let expected = ["echo 19 > /proc/5/autogroup", "echo 10 > /proc/5/autogroup"];
         assert_eq!([command, undo], expected);
         assert_eq!(advised(place(&[], Some(17)), given_way(19)).0, "corun top");
         // The program's own threads count one by one where it is of no session's autogroup.
-        assert_eq!(advised(place(&[], None), given_way(0)).0, "echo 10 > /proc/9/autogroup");
+        assert_eq!(advised(place(&[], None), given_way(0)).0, "echo 10 > /proc/5/autogroup");
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! What a program loses while memory is short or a disk is slow.
 
 use super::advice::{advice, word};
-use super::causes::{LEAST_SHARE, TimeSplit, percent};
+use super::causes::{LEAST_SHARE, TimeSplit, is_unit, percent};
 use super::diagnosis::{Advice, Cause, CauseKind, LostShare};
-use super::facts::{PressureFacts, ProgramFacts};
+use super::facts::{MemoryLimitFacts, PressureFacts, ProgramFacts};
 
 /// Page faults a second that are read from a disk or from swap from which on a program has too little memory, or maps
 /// files that it has not read before.
@@ -32,26 +32,66 @@ pub(super) fn short_memory(facts: &ProgramFacts, split: &TimeSplit) -> Option<Ca
         split.blocked_s, facts.time.in_kernel_s, facts.major_faults_per_s
     );
     if let Some(bytes) = facts.swapped_bytes.filter(|&bytes| bytes > 0) {
-        found.push_str(&format!("; {:.0} MiB of it are in swap", bytes as f64 / 1048576.0));
+        found.push_str(&format!("; {} of it are in swap", mib(bytes)));
     }
     found.push('.');
     if let Some(pressure) = &facts.memory_pressure {
         found.push_str(&lost_of(pressure, "a shortage of memory"));
     }
-    let limits = facts.unit.as_ref().map(|unit| {
+    let limit = facts.memory_limit.as_ref();
+    if let Some(limit) = limit {
+        found.push_str(&reached(limit));
+    }
+    let shows_limits = facts.unit.as_ref().map(|unit| {
         advice(
             "shows the unit's limits of memory, and what it has",
             format!("systemctl show {} -p MemoryHigh,MemoryMax,MemoryCurrent", word(unit)),
         )
     });
-    let helps: Vec<Advice> = limits
-        .into_iter()
-        .chain([advice(
-            "shows who has the memory, the largest first",
-            "ps -eo pid,rss,comm --sort=-rss | head",
-        )])
-        .collect();
+    let shows_users = advice(
+        "shows who has the memory, the largest first",
+        "ps -eo pid,rss,comm --sort=-rss | head",
+    );
+    let raised = limit.and_then(raise);
+    // Where a limit is short and not the machine, nobody else has what is missing.
+    let users = raised.is_none().then_some(shows_users);
+    let helps = raised.into_iter().chain(shows_limits).chain(users).collect();
     Some(Cause { kind: CauseKind::WaitingForMemory, lost, found, advice: helps })
+}
+
+fn mib(bytes: u64) -> String {
+    format!("{:.0} MiB", bytes as f64 / 1048576.0)
+}
+
+/// What a limit did, in a sentence.
+fn reached(limit: &MemoryLimitFacts) -> String {
+    let left = limit
+        .available_bytes
+        .map_or(String::new(), |left| format!(", while the machine has {} left", mib(left)));
+    format!(
+        " {} may have {}, and wanted more {} times meanwhile{left}.",
+        limit.group,
+        mib(limit.bytes),
+        limit.times_reached
+    )
+}
+
+/// Doubles a limit of memory; none where the machine has not as much left.
+fn raise(limit: &MemoryLimitFacts) -> Option<Advice> {
+    limit.available_bytes.filter(|&left| left >= limit.bytes)?;
+    let set = |bytes: u64| match limit.group.rsplit('/').next() {
+        Some(unit) if is_unit(unit) => {
+            let property =
+                if limit.file.ends_with("memory.high") { "MemoryHigh" } else { "MemoryMax" };
+            format!("systemctl set-property --runtime {} {property}={bytes}", word(unit))
+        }
+        _ => format!("echo {bytes} > {}", word(&limit.file.to_string_lossy())),
+    };
+    let double = advice(
+        "doubles the limit of memory; of a pod it is the memory limit",
+        set(limit.bytes.saturating_mul(2)),
+    );
+    Some(Advice { undo: Some(set(limit.bytes)), ..double })
 }
 
 /// Time in which the program is blocked for other reasons.

@@ -18,16 +18,19 @@ pub(super) fn calm() -> ProgramFacts {
         threads: 1,
         interval_s: 10.0,
         unit: None,
+        nice: Some(NiceFacts { value: 0, may_be_0: true, threads: 1 }),
         place: SchedulingPlace::default(),
         time: ThreadTime { on_cpu_s: 10.0, waiting_s: Some(0.0), ..ThreadTime::default() },
         stolen_share: 0.0,
         may_run_on: cpus("0-7"),
         all_may_run_on_same: true,
         command: None,
+        command_folder: None,
         idle_cpus: CpuSet::default(),
         barred_cpus: CpuSet::default(),
         competitors: Vec::new(),
         quota: None,
+        memory_limit: None,
         memory_pressure: None,
         io_pressure: None,
         major_faults_per_s: 0.0,
@@ -218,7 +221,8 @@ fn five_cases_cannot_be_told() {
         let found = diagnose(&facts);
         assert!(found.cannot_tell(), "{what}: {found:?}");
         assert_eq!(found.unknown[0].kind, expected, "{what}: {found:?}");
-        assert!(found.verdict.starts_with("Cannot tell"), "{what}: {}", found.verdict);
+        assert!(found.verdict.starts_with("Cannot tell why solver is slow: "), "{}", found.verdict);
+        assert_eq!(found.verdict.contains("it slept by its own wish"), what == "asleep");
         assert!(!found.unknown[0].advice.is_empty(), "{what}");
     }
 }
@@ -470,6 +474,14 @@ fn a_program_without_a_profile_is_recorded_by_its_own_command_line() {
             "corun explain 7 --profiles 'my solver.toml,shipped' --profile 'my solver'"
         ]
     );
+    // From the folder in which the program's own relative names are meant.
+    facts.command_folder = Some("/srv/the data".into());
+    facts.command = Some(["./solver", "in"].map(str::to_owned).to_vec());
+    assert_eq!(
+        commands(&facts)[0],
+        "cd '/srv/the data' && corun profile -o solver.toml -- ./solver in"
+    );
+    facts.command_folder = None;
     facts.command = Some(vec!["solver".to_owned(), "x".repeat(400)]);
     assert_eq!(commands(&facts)[0], "corun profile -o solver.toml -- PROGRAM ARGUMENTS");
 }
@@ -550,4 +562,39 @@ fn the_verdict_on_a_program_that_mostly_sleeps_says_so() {
     facts.time = ThreadTime { asleep_s: 9.5, ..waited(0.2, 0.3) };
     let verdict = diagnose(&facts).verdict;
     assert!(verdict.ends_with("60 % of its active time, measured; it slept for 95 % of the time."));
+}
+
+/// A limit of 48 MiB on a machine that has memory to spare.
+#[test]
+fn a_limit_of_memory_that_was_reached_is_named_and_raised() {
+    let mut facts = calm();
+    facts.time = blocked(4.0, 6.0);
+    facts.major_faults_per_s = 60.0;
+    facts.memory_limit = Some(MemoryLimitFacts {
+        group: "/kubepods/pod1".to_owned(),
+        file: "/sys/fs/cgroup/kubepods/pod1/memory.max".into(),
+        bytes: 48 << 20,
+        used_bytes: 48 << 20,
+        times_reached: 321,
+        available_bytes: Some(4 << 30),
+    });
+    let cause = |facts: &ProgramFacts| diagnose(facts).causes.remove(0);
+    let found = cause(&facts);
+    assert_eq!(found.kind, CauseKind::WaitingForMemory);
+    let said = "/kubepods/pod1 may have 48 MiB, and wanted more 321 times meanwhile, while the machine has 4096 MiB left.";
+    assert!(found.found.ends_with(said), "{}", found.found);
+    let [first] = found.advice.as_slice() else { panic!("{found:?}") };
+    let file = "/sys/fs/cgroup/kubepods/pod1/memory.max";
+    assert_eq!(first.command, format!("echo 100663296 > {file}"));
+    assert_eq!(first.undo, Some(format!("echo 50331648 > {file}")));
+    // A unit has its limit from systemd, by the name of the limit that was reached.
+    let limit = facts.memory_limit.as_mut().unwrap();
+    limit.group = "/system.slice/db.service".to_owned();
+    limit.file = "/sys/fs/cgroup/system.slice/db.service/memory.high".into();
+    let command = &cause(&facts).advice[0].command;
+    assert_eq!(command, "systemctl set-property --runtime db.service MemoryHigh=100663296");
+    // Where the machine has nothing left, a larger limit gives nothing.
+    facts.memory_limit.as_mut().unwrap().available_bytes = Some(10 << 20);
+    let found = cause(&facts);
+    assert!(found.advice[0].command.starts_with("ps "), "{found:?}");
 }

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::Process;
 use crate::{Roots, files};
 
 /// An autogroup. The kernel shares CPUs among autogroups by their nice values first, and among the threads of one by the
@@ -12,6 +13,9 @@ pub struct Autogroup {
     pub number: u64,
     /// Its nice value, -20 to 19.
     pub nice: i32,
+    /// The process by whose file the nice value is set: the leader of the session while it is there, since it is there
+    /// longest; else the process that was asked about.
+    pub pid: u32,
 }
 
 impl Autogroup {
@@ -22,14 +26,27 @@ impl Autogroup {
         if is_on != Some(true) {
             return None;
         }
-        Self::parse(&files::text(&roots.proc.join(format!("{pid}/autogroup")))?)
+        let of = |pid: u32| {
+            let (number, nice) =
+                parse(&files::text(&roots.proc.join(format!("{pid}/autogroup")))?)?;
+            Some(Self { number, nice, pid })
+        };
+        let own = of(pid)?;
+        let process = |pid: u32| Process::new(roots, pid);
+        let leader = process(pid).stat().ok().flatten().map(|stat| stat.session);
+        // Who may set it is who may write to the file, which is its process's user.
+        let is_as_good = |leader: &Self| {
+            leader.number == own.number
+                && process(leader.pid).effective_user() == process(pid).effective_user()
+        };
+        Some(leader.filter(|&leader| leader != 0).and_then(of).filter(is_as_good).unwrap_or(own))
     }
+}
 
-    /// Reads the file's one line: `/autogroup-17 nice 0`.
-    pub fn parse(text: &str) -> Option<Self> {
-        let (number, nice) = text.trim().strip_prefix("/autogroup-")?.split_once(" nice ")?;
-        Some(Self { number: number.parse().ok()?, nice: nice.parse().ok()? })
-    }
+/// Number and nice value of the file's one line: `/autogroup-17 nice 0`.
+fn parse(text: &str) -> Option<(u64, i32)> {
+    let (number, nice) = text.trim().strip_prefix("/autogroup-")?.split_once(" nice ")?;
+    Some((number.parse().ok()?, nice.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -49,7 +66,7 @@ mod tests {
         write("1/autogroup", "");
         assert_eq!(Autogroup::of_process(&roots, 7), None, "the kernel has no switch for them");
         write("sys/kernel/sched_autogroup_enabled", "1\n");
-        let found = Autogroup { number: 17, nice: -5 };
+        let found = Autogroup { number: 17, nice: -5, pid: 7 };
         assert_eq!(Autogroup::of_process(&roots, 7), Some(found));
         assert_eq!(Autogroup::of_process(&roots, 1), None);
         assert_eq!(Autogroup::of_process(&roots, 9), None);
@@ -57,12 +74,42 @@ mod tests {
         assert_eq!(Autogroup::of_process(&roots, 7), None);
     }
 
+    /// A compiler that ends in a moment, in a session whose leader stays. One of another user, as under `sudo`, may not be
+    /// written to by both, and one whose session was left has another group.
+    #[test]
+    fn an_autogroup_is_set_by_the_leader_of_its_session() {
+        let stat = |pid: u32, session: u32| {
+            let zeros = "0 ".repeat(33);
+            format!("{pid} (a) R 1 1 {session} 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 9 0 {zeros}\n")
+        };
+        for (leader, group, user, expected) in
+            [(5, 17, 1000, 5), (5, 17, 0, 7), (5, 18, 1000, 7), (0, 17, 1000, 7), (6, 17, 1000, 7)]
+        {
+            let folder = tempfile::tempdir().unwrap();
+            let roots = Roots::below(folder.path());
+            for (name, text) in [
+                ("sys/kernel/sched_autogroup_enabled", "1\n".to_owned()),
+                ("7/autogroup", "/autogroup-17 nice 0\n".to_owned()),
+                ("7/status", "Uid:\t1000\t1000\t1000\t1000\n".to_owned()),
+                ("7/task/7/stat", stat(7, leader)),
+                ("5/autogroup", format!("/autogroup-{group} nice 0\n")),
+                ("5/status", format!("Uid:\t{user}\t{user}\t{user}\t{user}\n")),
+            ] {
+                let path = roots.proc.join(name);
+                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                std::fs::write(path, text).unwrap();
+            }
+            let found = Autogroup::of_process(&roots, 7).unwrap();
+            assert_eq!((found.number, found.pid), (17, expected), "{leader} {group} {user}");
+        }
+    }
+
     #[test]
     fn what_is_no_autogroup_s_line_is_none() {
         for text in
             ["", "/autogroup-", "/autogroup-x nice 0", "/autogroup-3 nice", "/other-3 nice 0"]
         {
-            assert_eq!(Autogroup::parse(text), None, "{text}");
+            assert_eq!(parse(text), None, "{text}");
         }
     }
 }

@@ -106,6 +106,11 @@ impl Process {
         Some(text.strip_suffix(" (deleted)").map_or_else(|| path.clone(), PathBuf::from))
     }
 
+    /// The folder that it works in, where this user may see it: relative names of its command line are meant from there.
+    pub fn working_folder(&self) -> Option<PathBuf> {
+        fs::read_link(self.folder.join("cwd")).ok()
+    }
+
     /// The script that it executes, as its command line names it, with the arguments: of a file whose first line names an
     /// interpreter the kernel runs that, names the process after the file all the same, and puts the interpreter and at most
     /// one argument of its before the file (execve(2)). None of any other program, also of an interpreter that was itself

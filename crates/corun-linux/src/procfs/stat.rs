@@ -121,6 +121,12 @@ pub fn shown_name(name: &[u8]) -> String {
     escape_controls(&String::from_utf8_lossy(name)).into_owned()
 }
 
+/// The weight of a nice value against that of nice 0: a step is 1.25 (`sched_prio_to_weight` in
+/// kernel/sched/core.c, Linux).
+pub fn weight_of_nice(nice: i32) -> f64 {
+    1.25_f64.powi(-nice)
+}
+
 /// Time on CPUs in nanoseconds, the first number of `/proc/PID/task/TID/schedstat`.
 pub(super) fn cpu_ns(line: &[u8]) -> Option<u64> {
     number(std::str::from_utf8(line).ok()?.split_ascii_whitespace().next()?)

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use corun_linux::procfs::Process;
+use corun_linux::procfs::{Process, weight_of_nice};
 use corun_linux::sysfs::online_cpus;
 use corun_linux::{Roots, Task, TaskFacts, cgroup};
 use corun_machine::{CpuSet, Machine};
@@ -109,7 +109,7 @@ impl LiveBackend {
             self.groups.entry(group.name.clone()).or_default().insert(id);
         }
         let view = ThreadView {
-            weight: weight(facts.nice),
+            weight: weight_of_nice(facts.nice),
             important: target.important,
             state,
             cpu: Some(facts.cpu),
@@ -179,7 +179,7 @@ impl LiveBackend {
     ) -> Option<String> {
         let facts = &thread.facts;
         view.cpu = Some(facts.cpu);
-        view.weight = weight(facts.nice);
+        view.weight = weight_of_nice(facts.nice);
         if self.online != *was_online {
             // A CPU that came back shows in the affinity of all that were never barred from it.
             let new = facts.affinity.intersection(&without(&self.online, was_online));
@@ -290,7 +290,7 @@ impl LiveBackend {
     /// A thread has another weight now: a policy that is asked again in the same tick goes by it.
     pub(super) fn reniced(&self, task: Task, nice: i32, table: &mut Threads) {
         if let Some(index) = self.ids.get(&task).and_then(|&id| table.index_of(id)) {
-            table.at_mut(index).0.weight = weight(nice);
+            table.at_mut(index).0.weight = weight_of_nice(nice);
         }
     }
 
@@ -451,12 +451,6 @@ fn set_to(set: &mut CpuSet, to: &CpuSet) {
 
 fn without(set: &CpuSet, other: &CpuSet) -> CpuSet {
     set.iter().filter(|&cpu| !other.contains(cpu)).collect()
-}
-
-/// The weight of a nice value against that of nice 0: a step is 1.25 (`sched_prio_to_weight` in
-/// the kernel's `kernel/sched/core.c` rounds the same).
-fn weight(nice: i32) -> f64 {
-    1.25_f64.powi(-nice)
 }
 
 /// The CPUs that are on line; where the kernel does not say, all of the machine.

@@ -67,7 +67,7 @@ pub(crate) struct ProfilesArgs {
 /// `corun profiles list`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-MPKI and MPKC are LLC misses per 1000 instructions and cycles alone with the whole LLC; slowdown is
+MPKI and MPKC are LLC misses per 1000 instructions and cycles alone with the whole LLC; slowdown is \
 the speed with all its ways over that with one.
 
 Example:
@@ -157,7 +157,7 @@ pub(crate) struct ImportArgs {
 /// `corun profile`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The program's own input and output pass through untouched. The exit code is the
+The program's own input and output pass through untouched. The exit code is the \
 program's own, which also stands in the profile; 0 where a limit ended it.
 
 Examples:

@@ -12,9 +12,9 @@ use super::values::DocumentFormat;
 /// `corun explain`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Looks for some seconds and changes nothing. Each cause comes with the share of the program's active time that it
-takes (all time but that in which the program sleeps by its own wish), how sure that is, and a command that would help.
-What cannot be told here is said, with what would tell it. Neighbours are told apart by stored profiles, which are found
+Looks for some seconds and changes nothing. Each cause comes with the share of the program's active time that it \
+takes (all time but that in which the program sleeps by its own wish), how sure that is, and a command that would help. \
+What cannot be told here is said, with what would tell it. Neighbours are told apart by stored profiles, which are found \
 by their command lines; without root only this user's processes are seen.
 
 Examples:

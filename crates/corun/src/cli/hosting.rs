@@ -141,8 +141,8 @@ pub(crate) struct StartArgs {
 /// `corun run`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Decisions go to stderr as they are made, the summary when all is over. What programs print is theirs.
-All that was changed is undone at the end, however it comes; after a kill -9, by the next corun run or
+Decisions go to stderr as they are made, the summary when all is over. What programs print is theirs. \
+All that was changed is undone at the end, however it comes; after a kill -9, by the next corun run or \
 by corun restore.
 
 Examples:
@@ -197,11 +197,11 @@ pub(crate) struct StandInArgs {
 /// `corun daemon`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Schedules the programs that the configuration names, and nobody else. Until the configuration says
-apply = true it changes nothing and logs what it would do. SIGHUP reads the configuration again;
+Schedules the programs that the configuration names, and nobody else. Until the configuration says \
+apply = true it changes nothing and logs what it would do. SIGHUP reads the configuration again; \
 SIGTERM undoes everything and ends.
 
-A plan from which the model expects less than the noise is refused, and the log says with which
+A plan from which the model expects less than the noise is refused, and the log says with which \
 figures. The part [gate] of the configuration sets what is refused.
 
 Examples:

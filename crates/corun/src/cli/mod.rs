@@ -130,7 +130,7 @@ pub(crate) enum Command {
 /// `corun completions`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The script asks corun itself for what can stand next: commands, options, files, and the names of machines,
+The script asks corun itself for what can stand next: commands, options, files, and the names of machines, \
 programs and policies. `make install` and the Debian package put the scripts where the shells look for them.
 
 Examples:
@@ -152,7 +152,7 @@ Examples:
   corun man ~/.local/share/man/man1         man corun, man corun-compare")]
 pub(crate) struct ManArgs {
     /// A command, such as explain or profiles-show, whose page is printed, or a folder, into which one page a command is
-    /// written and which is made where missing
+    /// written; a path of several parts is made where missing
     #[arg(value_name = "COMMAND|DIR")]
     pub(crate) what: Option<std::path::PathBuf>,
 }

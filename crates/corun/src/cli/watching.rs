@@ -79,15 +79,16 @@ fn time_in_recording(text: &str) -> Result<f64, String> {
 /// `corun top`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Nothing is changed. Where nobody is named, all programs of this user are watched, for root all there are, the
-busiest first; --once shows the first 20 of them as a table. All options that say whom to watch must hold together, but each --pid is one by
-itself. A program that is started has no input, and its output is dropped; it is ended with the view. In
+Nothing is changed. Where nobody is named, all programs of this user are watched, for root all there are, the \
+busiest first; --once shows the first 20 of them as a table. All options that say whom to watch must hold together, but each --pid is one by \
+itself. A program that is started has no input, and its output is dropped; it is ended with the view. In \
 a pattern * stands for any text and ? for one letter. Keys: ? lists them, / filters, g shows units and pods, q quits.
+
 --replay plays what corun record wrote, with a slider in time; a recording has no cgroups.
 
-Columns: CPU% and WAIT% are of one CPU's time: on CPUs, and ready without a CPU. ON CPU and LLC: where the threads run, and
-under which last-level cache. MPKI: LLC misses per 1000 instructions; IPC: instructions a cycle; IN LLC: bytes held.
-SWITCH/s, WAKES/s: context switches and wake-ups. CLASS and ALONE are the stored profile's: what the program does in a
+Columns: CPU% and WAIT% are of one CPU's time: on CPUs, and ready without a CPU. ON CPU and LLC: where the threads run, and \
+under which last-level cache. MPKI: LLC misses per 1000 instructions; IPC: instructions a cycle; IN LLC: bytes held. \
+SWITCH/s, WAKES/s: context switches and wake-ups. CLASS and ALONE are the stored profile's: what the program does in a \
 cache, and its MPKI alone. `-`: not measured here, or no profile. corun explain takes a thread's TID as well as a PID.
 
 Examples:
@@ -126,9 +127,9 @@ pub(crate) struct TopArgs {
 /// `corun record`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Writes what corun would see of programs, look by look, for corun decide. Nothing is changed. It ends with
-the program, when all processes of --pid are gone, after --duration, or with Ctrl-C; whatever ends it, the
-file is whole. It has names of programs and threads and their figures, no command lines and no data.
+Writes what corun would see of programs, look by look, for corun decide. Nothing is changed. It ends with \
+the program, when all processes of --pid are gone, after --duration, or with Ctrl-C; whatever ends it, the \
+file is whole. It has names of programs and threads and their figures, no command lines and no data. \
 (To record a program's own cache behaviour, see corun profile.)
 
 Examples:
@@ -150,8 +151,8 @@ pub(crate) struct RecordArgs {
 /// `corun decide`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The policy sees what it would have seen on that machine, and its plans are taken as carried out, but what
-the threads did afterwards is what they did without it. The same recording, policy and seed give the same
+The policy sees what it would have seen on that machine, and its plans are taken as carried out, but what \
+the threads did afterwards is what they did without it. The same recording, policy and seed give the same \
 bytes.
 
 Examples:

@@ -20,9 +20,16 @@ pub(super) fn run(arguments: &ManArgs) -> Outcome<String> {
         Ok(String::from_utf8_lossy(&page(command).map_err(Failure::failed)?).into_owned())
     };
     let Some(what) = &arguments.what else { return printed(&top) };
-    let named = what.to_str().and_then(|text| find(&top, &format!("corun-{text}")));
-    if let Some(command) = named {
+    let named = |text| find(&top, text).or_else(|| find(&top, &format!("corun-{text}")));
+    if let Some(command) = what.to_str().and_then(named) {
         return printed(command);
+    }
+    // Whoever mistypes a command wants no folder of that name.
+    if what.components().count() == 1 && !what.is_dir() {
+        let shown = what.display();
+        return Err(Failure::input(format!("no command and no folder is called `{shown}`"))
+            .hint("corun man: all commands")
+            .hint(format!("mkdir {shown}: for a folder of that name, into which the pages go")));
     }
     fs::create_dir_all(what).with_context(|| format!("cannot make {}", what.display()))?;
     write_pages(&top, what)?;

@@ -331,6 +331,30 @@ fn what_cannot_be_started_or_tried_is_refused() {
     ab(&[&di[..], &["mix.toml"]].concat()).refused(&["app `xz` has a profile and no cmd"]);
 }
 
+/// With a policy that leaves all to the kernel, blocks with it are as those without.
+#[test]
+fn where_no_policy_would_act_nothing_is_compared() {
+    let fixture = Fixture::new();
+    let metric = ["--metric", "a=touch measured; echo 1"];
+    let ab = |words: &[&str]| fixture.run(&[&["ab"], &QUICK[..], &metric, words].concat());
+    let said = ["nothing to compare", "leaves all to the kernel", "--on CMD --off CMD"];
+    ab(&["--policy", "linux-default", "--", "sleep", "9"])
+        .refused(&[&said[..], &["--policy NAME"]].concat());
+    let program = "[[program]]\nname = \"a\"\ncommand = \"a\"\n";
+    fixture.write("named.toml", &format!("policy = \"linux-default\"\n{program}"));
+    ab(&["--config", "named.toml"]).refused(&said);
+    // What is chosen depends on this machine.
+    fixture.write("auto.toml", &format!("policy = \"auto\"\n{program}"));
+    let checked = fixture.run(&["check-config", "auto.toml"]).stdout();
+    if checked.contains("good: linux-default (auto: ") {
+        let said = [
+            "policy = \"auto\" chooses no policy here, since the machine has one last-level cache",
+        ];
+        ab(&["--config", "auto.toml"]).refused(&[&said[..], &["policy = \"NAME\""]].concat());
+    }
+    assert!(!fixture.path("measured").exists());
+}
+
 #[test]
 fn interrupted_it_ends_its_programs() {
     let fixture = Fixture::new();

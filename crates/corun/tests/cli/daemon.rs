@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::hosting::{Daemon, Ended, Log, corun, eventually, signal, stderr_of};
+use crate::started::Started;
 
 fn configure(ground: &Daemon, more: &str) {
     let old = std::fs::read_to_string(ground.fixture.path("config.toml")).unwrap();
@@ -163,6 +164,32 @@ fn why_nothing_is_planned_is_said_once_and_stands_in_the_metrics() {
     let said = "nothing is planned: no process belongs to any of the programs";
     assert_eq!(log.matches(said).count(), 1, "{log}");
     assert!(log.contains("help=\"corun top shows what runs"), "{log}");
+}
+
+/// A line of a program of several processes says which of them it is about.
+#[test]
+fn the_log_names_the_process_where_a_program_has_several() {
+    let fixture = crate::fixture::Fixture::new();
+    // The shells of other tests have other arguments.
+    let own = format!("while :; do sleep 0.1; done; : {}a", std::process::id());
+    let (one, other) = (Started::new(&own), Started::new(&own));
+    let config = format!(
+        "policy = \"random\"\ncounters = \"profiles\"\nmetrics = \"off\"\n\
+         [[program]]\nname = \"shells\"\narguments = \"*: {}a\"\n",
+        std::process::id()
+    );
+    fixture.write("config.toml", &config);
+    let log = fixture.path("log");
+    let mut command = corun();
+    command.args(["daemon", "--config"]).arg(fixture.path("config.toml"));
+    command.stderr(std::fs::File::create(&log).unwrap());
+    let daemon = Ended(command.spawn().unwrap());
+    let said = || std::fs::read_to_string(&log).unwrap();
+    let named =
+        |program: &Started| said().contains(&format!("shells (sh {}) on CPU", program.pid()));
+    let are_named = eventually(|| named(&one) && named(&other));
+    drop(daemon);
+    assert!(are_named, "{}", said());
 }
 
 /// The example has to start on any machine, with hardware counters or without.

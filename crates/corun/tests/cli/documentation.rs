@@ -43,6 +43,14 @@ fn every_command_has_a_manual_page() {
     assert!(pages.join("corun.1").is_file() && pages.join("corun-profiles-show.1").is_file());
     let top = std::fs::read_to_string(pages.join("corun.1")).unwrap();
     assert_eq!(fixture.run(&["man"]).done(), top);
+    // By the name of the command or of the page; a mistyped one makes no folder.
+    assert_eq!(fixture.run(&["man", "corun"]).done(), top);
+    let page = std::fs::read_to_string(pages.join("corun-profiles-show.1")).unwrap();
+    for name in ["profiles-show", "corun-profiles-show"] {
+        assert_eq!(fixture.run(&["man", name]).done(), page);
+    }
+    fixture.run(&["man", "explian"]).refused(&["no command and no folder is called `explian`"]);
+    assert!(!fixture.path("explian").exists());
 }
 
 /// Who installs a package has README and no repository: what README leads to under docs/ is beside it.

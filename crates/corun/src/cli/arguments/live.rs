@@ -13,7 +13,7 @@ use crate::cli::values::{
 /// `corun doctor`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-For the current user; root sees and may do more. Nothing is changed, and the exit code is 0 whatever
+For the current user; root sees and may do more. Nothing is changed, and the exit code is 0 whatever \
 is found.
 
 Examples:
@@ -36,15 +36,15 @@ pub(crate) struct DoctorArgs {
 /// `corun ab`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Turns something on and off by turns, in blocks of random length and order, and compares what the
-metrics say. It ends when the overall effect is known to the wanted precision, when a program is
-harmed, after --longest, or with Ctrl-C, and always turns it off last. What is turned on is a policy
-over programs that run already (--pid, --unit, --cgroup) or that are started here and ended with it
-(MIX or -- CMD), the policy of a daemon's configuration over its programs, whatever its `apply`
+Turns something on and off by turns, in blocks of random length and order, and compares what the \
+metrics say. It ends when the overall effect is known to the wanted precision, when a program is \
+harmed, after --longest, or with Ctrl-C, and always turns it off last. What is turned on is a policy \
+over programs that run already (--pid, --unit, --cgroup) or that are started here and ended with it \
+(MIX or -- CMD), the policy of a daemon's configuration over its programs, whatever its `apply` \
 says, what --on and --off switch, or the kernel's own scheduling by last-level caches (--sched-cache).
 
-Without a metric it compares each program's instructions a second, where the counters know them.
-Programs that are started here print on stderr. The experiment also ends with the first of them that
+Without a metric it compares each program's instructions a second, where the counters know them. \
+Programs that are started here print on stderr. The experiment also ends with the first of them that \
 ends by itself, where its mix does not say restart = true.
 
 Examples:
@@ -158,9 +158,9 @@ impl AbArgs {
 /// `corun stat`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-An event is a name that `corun stat --list` shows, a raw number as r1a2, or parts as the processor's
-manual has them: cpu/event=0xc0,umask=1/. A :u behind it counts what programs do, :k what the kernel
-does for them. The exit code is the program's own. Where nothing is named, the five busiest processes of this
+An event is a name that `corun stat --list` shows, a raw number as r1a2, or parts as the processor's \
+manual has them: cpu/event=0xc0,umask=1/. A :u behind it counts what programs do, :k what the kernel \
+does for them. The exit code is the program's own. Where nothing is named, the five busiest processes of this \
 user are counted, for root of all users.
 
 Examples:
@@ -213,7 +213,7 @@ pub(crate) struct StatArgs {
 /// `corun restore`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A corun that ends undoes what it did. This is for one that was killed. What somebody else changed
+A corun that ends undoes what it did. This is for one that was killed. What somebody else changed \
 since is left as found. The exit code is 0 when nothing that corun did is in force any more.
 
 Examples:
@@ -237,8 +237,8 @@ pub(crate) struct RestoreArgs {
 /// `corun verify`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Reads the journals, those of running coruns too, and compares what they say was there before with
-what is there now. Nothing is changed. The exit code is 0 when the machine is as corun found it, and
+Reads the journals, those of running coruns too, and compares what they say was there before with \
+what is there now. Nothing is changed. The exit code is 0 when the machine is as corun found it, and \
 1 when it differs or that cannot be told.
 
 Examples:

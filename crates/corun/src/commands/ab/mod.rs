@@ -10,7 +10,7 @@ mod whose;
 
 use std::time::Duration;
 
-use corun_daemon::Config;
+use corun_daemon::{Config, NoPlan};
 use corun_hosting::{Counters, Placer, undo_what_was_left};
 use corun_linux::{Noise, NoiseMeter, Roots};
 use corun_live::ab::{
@@ -18,7 +18,7 @@ use corun_live::ab::{
     MetricKind, MetricSource, PairProgress, SchedCache, StoppingLimits, Switch,
     SwitchbackExperiment, conduct, least_pairs,
 };
-use corun_live::default_folder;
+use corun_live::{Host, default_folder};
 
 use self::progress::Progress;
 use self::scheduled::{Backends, Scheduled};
@@ -55,6 +55,7 @@ pub(super) fn run(arguments: &AbArgs) -> Outcome<String> {
     };
     let Some(mut whose) = whose else {
         checked(&commands)?;
+        tell_beginning(arguments);
         let meter = load_meter();
         let conclusion = conduct(design, experiment, limits, &mut commands, &mut told);
         let load = meter.noise_if_told();
@@ -64,7 +65,7 @@ pub(super) fn run(arguments: &AbArgs) -> Outcome<String> {
     // Says what this machine lacks before anything begins.
     let backends = backends(&whose, arguments.against.map(Placer::from))?;
     match backends {
-        None => drop(whose.host(true, None)?),
+        None => check_policy(&whose, &whose.host(true, None)?)?,
         Some(Backends { tried, against }) => {
             for backend in [tried, against] {
                 whose.host(true, Some(backend))?;
@@ -78,6 +79,7 @@ pub(super) fn run(arguments: &AbArgs) -> Outcome<String> {
         checked(&commands)?;
         let mut subject = Scheduled::new(&mut whose, backends, commands, throughput);
         subject.follow(new).map_err(|error| Failure::Failed(error.into()))?;
+        tell_beginning(arguments);
         let meter = load_meter();
         let conclusion = conduct(design, experiment, limits, &mut subject, &mut told);
         Ok((conclusion, meter.noise_if_told()))
@@ -149,6 +151,38 @@ fn whose(arguments: &AbArgs) -> Outcome<Option<Whose>> {
     }
     let programs = programs(&arguments.programs, host.counters == Counters::Model)?;
     Ok(Some(Whose::Ours(Ours::new(host, programs))))
+}
+
+/// Is there a policy whose blocks would differ from those without? Says so where nothing that it does can help.
+fn check_policy(whose: &Whose, host: &Host) -> Outcome {
+    if host.needs().all(|needs| needs.controls.is_empty()) {
+        return Err(no_policy(whose));
+    }
+    if NoPlan::beforehand(host) == Some(NoPlan::OneCache) {
+        corun_app::tell(NoPlan::OneCache.note());
+    }
+    Ok(())
+}
+
+/// Blocks with the policy and without would be the same.
+fn no_policy(whose: &Whose) -> Failure {
+    let (why, what_else) = match whose {
+        Whose::Configured(config) => match config.chosen() {
+            Some(why) => (
+                format!("policy = \"auto\" chooses no policy here, since {why}"),
+                "policy = \"NAME\" in the file",
+            ),
+            None => ("the file's policy leaves all to the kernel".to_owned(), "another policy"),
+        },
+        Whose::Running(_) | Whose::Ours(_) => {
+            ("this policy leaves all to the kernel".to_owned(), "--policy NAME")
+        }
+    };
+    Failure::input(format!("there is nothing to compare: {why}"))
+        .hint(
+            "--on CMD --off CMD: a change of another kind; corun explain PID says what would help",
+        )
+        .hint(format!("{what_else}: a policy all the same; corun doctor says which can run here"))
 }
 
 /// The backends that are compared; none where a policy is compared with none.
@@ -231,6 +265,13 @@ fn settings(arguments: &AbArgs) -> ExperimentSettings {
         better: if arguments.less_is_better { Better::Less } else { Better::More },
         until_clear: arguments.until_clear,
     }
+}
+
+/// A line on stderr before the first block.
+fn tell_beginning(arguments: &AbArgs) {
+    let pair = Duration::from_secs_f64(2.0 * (arguments.block + arguments.washout));
+    let least = least_pairs(1.0 - arguments.confidence / 100.0);
+    corun_app::tell(text::beginning(pair, least, arguments.longest));
 }
 
 /// A line on stderr after each pair of blocks.

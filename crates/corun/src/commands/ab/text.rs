@@ -111,6 +111,16 @@ pub(super) fn effect(effect: &Effect) -> String {
     }
 }
 
+/// What is told before the first block: nothing else is for a whole pair of blocks.
+pub(super) fn beginning(pair: Duration, least_pairs: usize, longest_s: f64) -> String {
+    format!(
+        "on and off by turns: a pair of blocks takes {} on average, and nothing is sure before {least_pairs} of them; it \
+         ends after {} at the latest, or with Ctrl-C",
+        time(pair),
+        time(Duration::from_secs_f64(longest_s))
+    )
+}
+
 /// What is known after a pair of blocks, and how much longer it takes.
 pub(super) fn pair(progress: &PairProgress, precision_percent: f64, longest_s: f64) -> String {
     let PairProgress { pairs, overall, elapsed, needed, .. } = progress;
@@ -150,6 +160,15 @@ mod tests {
     use corun_live::ab::NeededTime;
 
     use super::*;
+
+    #[test]
+    fn before_the_first_pair_it_is_said_how_long_one_takes() {
+        assert_eq!(
+            beginning(Duration::from_secs(50), 6, 3600.0),
+            "on and off by turns: a pair of blocks takes 50 s on average, and nothing is sure before 6 of them; it ends \
+             after 60 min at the latest, or with Ctrl-C"
+        );
+    }
 
     #[test]
     fn after_a_pair_it_is_said_how_long_it_takes_and_what_cuts_it_short() {

@@ -86,7 +86,7 @@ fn of_partner(partner: &FarPartner) -> String {
 fn of_advice(advice: &Advice) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "{INDENT}$ {}", advice.command);
-    let _ = writeln!(text, "{INDENT}    {}", advice.does);
+    text.push_str(&wrapped(&advice.does, &format!("{INDENT}    ")));
     if let Some(undo) = &advice.undo {
         let _ = writeln!(text, "{INDENT}    back: {undo}");
     }

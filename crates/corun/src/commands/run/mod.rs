@@ -6,8 +6,9 @@ mod summary;
 use std::thread;
 use std::time::Duration;
 
+use corun_daemon::NoPlan;
 use corun_hosting::{
-    Counters, DecisionPrinter, ENDED_EVERY, HostBuilder, Program, Started, undone,
+    Counters, DecisionPrinter, ENDED_EVERY, HostBuilder, NO_POLICY, Program, Started, undone,
 };
 use corun_live::Host;
 
@@ -31,6 +32,10 @@ pub(crate) fn run(arguments: &RunArgs) -> Outcome<String> {
     let mut started = Started::new(programs);
     let builder = HostBuilder::new(&host_settings)?;
     let mut host = builder.host(&host_settings, Vec::new(), &started.profiles())?;
+    let has_policy = host_settings.policy != NO_POLICY;
+    if has_policy && NoPlan::beforehand(&host) == Some(NoPlan::OneCache) {
+        tell(NoPlan::OneCache.note());
+    }
     let cancel = Cancel::on_signal_undoing()?;
     started.begin()?;
     let mut session = Session {
@@ -63,7 +68,7 @@ pub(crate) fn run(arguments: &RunArgs) -> Outcome<String> {
     summary.lines().iter().for_each(tell);
     let words: Vec<String> =
         std::env::args_os().map(|word| word.to_string_lossy().into()).collect();
-    for line in next::lines(&words, &told, host.is_dry_run(), &host_settings.policy) {
+    for line in next::lines(&words, &told, host.is_dry_run(), &host_settings) {
         tell(line);
     }
     if let Some(path) = &arguments.output {

@@ -1,6 +1,8 @@
 //! What to do after a run: the command that measures what the policy is worth, from the command line of the run.
 
 use super::summary::Told;
+use corun_hosting::{HostSettings, counts_instructions};
+use corun_linux::Roots;
 use corun_report::counted;
 
 /// Options of `corun run` that `corun ab` has not: by name, and whether a value follows.
@@ -13,21 +15,31 @@ const OF_RUN_ALONE: [(&str, bool); 5] = [
 ];
 
 /// What the run was worth, and what comes next: lines for people. `words`: the run's own command line.
-pub(super) fn lines(words: &[String], told: &Told, is_dry_run: bool, policy: &str) -> Vec<String> {
-    let measures = measure(words);
+pub(super) fn lines(
+    words: &[String],
+    told: &Told,
+    is_dry_run: bool,
+    settings: &HostSettings,
+) -> Vec<String> {
+    let policy = &settings.policy;
+
     if is_dry_run && told.has_decided() {
         return vec![
             "next: the same without --dry-run does it, and undoes it at the end".to_owned(),
         ];
     }
     if told.has_acted() {
-        return vec![
+        let is_counted = counts_instructions(&Roots::default(), settings.counters);
+        let mut lines = vec![
             "what the policy was worth a single run cannot tell".to_owned(),
-            format!("next: {measures}"),
+            format!("next: {}", measure(words, is_counted)),
             "    measures it, by turns with the policy and without".to_owned(),
-            "    without hardware counters: --count done='wc -l < OUTPUT', or what else tells how much is done"
-                .to_owned(),
         ];
+        if !is_counted {
+            let count = "    --count: what prints how much is done so far, since nothing here counts instructions";
+            lines.push(count.to_owned());
+        }
+        return lines;
     }
     if told.has_decided() || policy == "linux-default" {
         return Vec::new();
@@ -40,9 +52,13 @@ pub(super) fn lines(words: &[String], told: &Told, is_dry_run: bool, policy: &st
     ]
 }
 
-/// The command line of `corun ab` for the same programs under the same policy.
-fn measure(words: &[String]) -> String {
+/// The command line of `corun ab` for the same programs under the same policy. Where nothing counts instructions, it takes
+/// something else that tells how far the programs are.
+fn measure(words: &[String], is_counted: bool) -> String {
     let mut kept = vec!["corun".to_owned(), "ab".to_owned()];
+    if !is_counted {
+        kept.extend(["--count", "done=wc -l < OUTPUT"].map(str::to_owned));
+    }
     let mut words = words.iter().skip_while(|word| *word != "run").skip(1);
     while let Some(word) = words.next() {
         if word == "--" {
@@ -65,7 +81,7 @@ mod tests {
     use super::*;
 
     fn of(line: &str) -> String {
-        measure(&line.split(' ').map(str::to_owned).collect::<Vec<_>>())
+        measure(&line.split(' ').map(str::to_owned).collect::<Vec<_>>(), true)
     }
 
     #[test]
@@ -102,6 +118,11 @@ mod tests {
                 "corun run --policy=dio --seed=3 --dry-run --set curvature=2 -- ./solver --duration 9"
             ),
             "corun ab '--policy=dio' '--seed=3' --set 'curvature=2' -- ./solver --duration 9"
+        );
+        let words = ["corun", "run", "--policy", "di", "--", "./solver"].map(str::to_owned);
+        assert_eq!(
+            measure(&words, false),
+            "corun ab --count 'done=wc -l < OUTPUT' --policy di -- ./solver"
         );
     }
 }

@@ -76,7 +76,7 @@ struct RunLine {
     exit_code: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     signal: Option<i32>,
-    /// By corun, since its time was over.
+    /// By corun: its time was over, or the run's was, or the user wanted to stop.
     ended_by_corun: bool,
 }
 
@@ -173,7 +173,7 @@ fn line(program: &Program) -> ProgramLine {
 fn runs_in_words(runs: &[RunLine]) -> String {
     let Some(last) = runs.last() else { return "was not started".to_owned() };
     let how = match (last.ended_by_corun, last.exit_code, last.signal) {
-        (true, ..) => "ended since its time was over".to_owned(),
+        (true, ..) => "ended by corun".to_owned(),
         (false, Some(0), _) => "ended well".to_owned(),
         (false, Some(code), _) => format!("exit code {code}"),
         (false, None, Some(signal)) => format!("ended by signal {signal}"),
