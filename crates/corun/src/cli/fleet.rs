@@ -28,7 +28,7 @@ pub(crate) enum FleetCommand {
 /// `corun fleet rank-nodes`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The table has a line for each profile and number of CPUs, with the nodes where such a job costs least by the model's
+The table has a line for each profile and number of CPUs, with the nodes where such a job costs least by the model's \
 prediction. packaging/slurm/corun.lua reads it when a job is submitted (docs/fleet.md).
 
 Examples:
@@ -62,7 +62,7 @@ pub(crate) struct RankNodesArgs {
 /// `corun fleet serve-extender`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The paths are /filter, /prioritize and /healthz. What is not known of a pod or a node is assumed and logged on
+The paths are /filter, /prioritize and /healthz. What is not known of a pod or a node is assumed and logged on \
 stderr; it keeps no pod from a node.
 
 Example:
@@ -113,8 +113,8 @@ pub(crate) struct DescribeNodeArgs {
 /// `corun fleet agent`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Asks the API server by `kubectl` for the node's pods and patches the node where something changed; the node's object
-is written at most every 10 s, while the same pods run at most every 60 s, and at least every 120 s. An API server that
+Asks the API server by `kubectl` for the node's pods and patches the node where something changed; the node's object \
+is written at most every 10 s, while the same pods run at most every 60 s, and at least every 120 s. An API server that \
 is away is asked ever less often, up to once a minute. Ctrl-C ends the agent; --hold undoes what it did.
 
 Examples:
@@ -179,7 +179,7 @@ pub(crate) struct FleetPlaceArgs {
 /// `corun fleet simulate`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Programs of the library come and go as in a published trace of a cloud (docs/fleet.md). Decisions a second
+Programs of the library come and go as in a published trace of a cloud (docs/fleet.md). Decisions a second \
 are said on stderr: they depend on the clock, and the output does not.
 
 Examples:
