@@ -5,7 +5,7 @@
 //! there ([`corun_model::Model::least_between`]). The bytes of all threads fit the LLC, their times fit what the cell does
 //! not leave idle, and they have CPUs. So the threads of all LLCs in a cell, summed up, fit as many times that room, and
 //! cost at least the sum of their least costs: a linear program with a line for each program and each cell. Its dual is
-//! solved by prices of the programs: at given prices a cell is a packing with three resources.
+//! solved by prices of the programs: at given prices a cell is a packing ([`super::packing`]).
 
 use std::sync::Mutex;
 
@@ -13,7 +13,7 @@ use corun_model::{LeastFigures, LoadedProgram, Member, Pressure};
 use rayon::prelude::*;
 
 use super::groups::LlcKind;
-use super::packing::{Item, RESOURCES, pack};
+use super::packing::{Item, Packing};
 use super::prices::{Column, Prices};
 use crate::fleet::Ground;
 use crate::kind::NodeKind;
@@ -22,6 +22,8 @@ use crate::objective::Objective;
 /// Ranges of the life of lines, and of how idle a domain is.
 const LIVES: usize = 32;
 const IDLE: usize = 24;
+/// Cells that one CPU packs at a time.
+const PACKED_TOGETHER: usize = 128;
 /// Columns that a round adds to the linear program, for each kind of LLC.
 const ADDED: usize = 20;
 /// Rounds after which the prices are taken as they are.
@@ -60,10 +62,11 @@ impl Aim {
         }
     }
 
-    fn of_llc(self, llc: &CellsOfLlc) -> f64 {
+    /// What an LLC costs of which a node has so many.
+    fn of_llc(self, on_a_node: f64) -> f64 {
         match self {
             Self::Cost(_) => 0.0,
-            Self::Nodes { .. } => 1.0 / llc.on_a_node,
+            Self::Nodes { .. } => 1.0 / on_a_node,
         }
     }
 }
@@ -71,6 +74,7 @@ impl Aim {
 /// The cells of all kinds of LLC.
 pub(super) struct Cells {
     programs: Vec<usize>,
+    aim: Aim,
     known: Mutex<Known>,
 }
 
@@ -93,7 +97,8 @@ struct CellsOfLlc {
     kind: usize,
     seats: Vec<u32>,
     count: f64,
-    on_a_node: f64,
+    /// What one costs in use.
+    cost: f64,
     cells: Vec<Cell>,
 }
 
@@ -101,16 +106,30 @@ struct Cell {
     /// Its ends: the shorter life of lines with the less idle domain, and the other.
     hard: Pressure,
     soft: Pressure,
-    room: [f64; RESOURCES],
-    /// By program, in the order of [`Cells::programs`].
-    least: Vec<Least>,
+    /// What a thread takes of the room at least, by program in the order of [`Cells::programs`], with what it is worth at the
+    /// prices that were looked at last.
+    items: Vec<Item>,
+    /// What a thread costs at least, infinite where it is not allowed.
+    costs: Vec<f64>,
+    packing: Packing,
 }
 
-/// What a thread takes of a cell's room, and how slow it is, at least.
-#[derive(Clone, Copy)]
-struct Least {
-    takes: [f64; RESOURCES],
-    slowdown: f64,
+impl Cell {
+    /// Packs what the cell has room for at these prices by program, minus infinity for none, and gives what it earns at most.
+    fn pack(&mut self, prices: &[f64]) -> f64 {
+        for ((item, cost), price) in self.items.iter_mut().zip(&self.costs).zip(prices) {
+            item.worth = price - cost;
+        }
+        self.packing.improve(&self.items)
+    }
+
+    /// What was packed last, on an LLC of this kind and cost. `programs`: of the fleet, of each item.
+    fn column(&self, llc: usize, llc_cost: f64, programs: &[usize]) -> Column {
+        let amounts = || self.packing.amounts();
+        let cost: f64 = amounts().map(|(item, count)| self.costs[item] * count).sum();
+        let programs = amounts().map(|(item, count)| (programs[item], count)).collect();
+        Column { llc, part: 1.0, programs, cost: llc_cost + cost }
+    }
 }
 
 /// The best prices so far, and what they prove.
@@ -121,55 +140,73 @@ struct Best {
 
 impl Cells {
     /// For the programs of which there are any. None where slowdowns on some LLC do not follow from its pressure.
-    pub(super) fn new(ground: &Ground, llcs: &[LlcKind], programs: &[usize]) -> Option<Self> {
+    pub(super) fn new(
+        ground: &Ground,
+        llcs: &[LlcKind],
+        programs: &[usize],
+        aim: Aim,
+    ) -> Option<Self> {
         let of_llc = |llc: &LlcKind| {
             let (kind, seats) = (llc.kind, llc.seats.clone());
-            let cells = cells(&ground.kinds[kind], &seats, programs)?;
-            let (count, on_a_node) = (llc.count, llc.on_a_node);
-            Some(CellsOfLlc { kind, seats, count, on_a_node, cells })
+            let cells = cells(&ground.kinds[kind], &seats, programs, aim)?;
+            let cost = aim.of_llc(llc.on_a_node);
+            Some(CellsOfLlc { kind, seats, count: llc.count, cost, cells })
         };
         let llcs = llcs.iter().map(of_llc).collect::<Option<Vec<_>>>()?;
         let known = Mutex::new(Known { llcs, columns: Vec::new() });
-        Some(Self { programs: programs.to_vec(), known })
+        Some(Self { programs: programs.to_vec(), aim, known })
     }
 
-    /// The least that so many threads of each program cost, or a value below it. All calls have the same aim.
-    pub(super) fn least(&self, ground: &Ground, threads: &[f64], aim: Aim) -> f64 {
+    /// The least that so many threads of each program cost, or a value below it.
+    pub(super) fn least(&self, ground: &Ground, threads: &[f64]) -> f64 {
         let Ok(mut known) = self.known.lock() else { return 0.0 };
         let known = &mut *known;
         if known.columns.is_empty() {
-            known.columns = self.of_one_program(&known.llcs, threads, aim);
+            known.columns = self.of_one_program(&known.llcs, threads);
         }
         let mut best = Best { proven: 0.0, prices: None };
         let mut risen = [0.0; 2];
         for _ in 0..DIVISIONS {
-            self.solve(known, (threads, aim), ROUGHLY_CLOSE, &mut best);
+            let last = self.solve(known, threads, ROUGHLY_CLOSE, &mut best);
             let enough = risen[0] > 0.0 && best.proven < risen[0] * (1.0 + LEAST_RISE);
             risen = [risen[1], best.proven];
-            let Some(prices) = best.prices.as_ref().filter(|_| !enough) else { break };
-            if !self.divide(known, ground, (threads, aim), prices) {
+            let Some(prices) = last.filter(|_| !enough) else { break };
+            if !self.divide(known, ground, threads, &prices) {
                 break;
             }
         }
-        self.solve(known, (threads, aim), CLOSE, &mut best);
+        self.solve(known, threads, CLOSE, &mut best);
         best.proven
     }
 
-    /// Looks for the prices that prove most with the cells that there are.
-    fn solve(&self, known: &mut Known, (threads, aim): (&[f64], Aim), close: f64, best: &mut Best) {
+    /// Looks for the prices that prove most with the cells that there are. Gives the last prices, at which the columns that
+    /// decide pay for themselves.
+    fn solve(
+        &self,
+        known: &mut Known,
+        threads: &[f64],
+        close: f64,
+        best: &mut Best,
+    ) -> Option<Prices> {
         let Known { llcs, columns } = known;
         let counts: Vec<f64> = llcs.iter().map(|llc| llc.count).collect();
+        let mut last = None;
+        // Since cells were divided the best prices so far may prove more.
+        if let Some(prices) = best.prices.clone() {
+            columns.extend(self.look(llcs, threads, &prices, best));
+        }
         for _ in 0..MOST_ROUNDS {
             let all = columns.iter().map(|one| one.column.clone());
             let Some((ends, most)) = Prices::best(threads, &counts, all) else { break };
+            let ends = &*last.insert(ends);
             if most - best.proven <= close * best.proven + 1e-9 {
                 break;
             }
             // Half way to the best prices so far the packings tell more than at the far end.
-            let half_way = best.prices.as_ref().map(|one| one.half_way_to(&ends));
+            let half_way = best.prices.as_ref().map(|one| one.half_way_to(ends));
             let mut added = Vec::new();
-            for at in half_way.iter().chain([&ends]) {
-                added = self.look(llcs, threads, aim, at, best);
+            for at in half_way.iter().chain([ends]) {
+                added = self.look(llcs, threads, at, best);
                 added.retain(|one| ends.overpaid(&one.column) > 1e-9);
                 if !added.is_empty() {
                     break;
@@ -181,31 +218,25 @@ impl Cells {
             columns.retain(|one| ends.overpaid(&one.column) > -NEAR_DECISION);
             columns.append(&mut added);
         }
+        last
     }
 
     /// Divides the cells that earn most at these prices into four each; false where there are enough.
-    fn divide(
-        &self,
-        known: &mut Known,
-        ground: &Ground,
-        asked: (&[f64], Aim),
-        prices: &Prices,
-    ) -> bool {
+    fn divide(&self, known: &mut Known, ground: &Ground, threads: &[f64], prices: &Prices) -> bool {
         let Known { llcs, columns } = known;
+        let paid = self.paid(threads, prices);
         let mut any = false;
         for (at, llc) in llcs.iter_mut().enumerate().filter(|one| one.1.cells.len() < MOST_CELLS) {
-            let earns = |cell: &Cell| self.packed((at, &*llc), cell, asked, prices).0;
-            let earned: Vec<f64> = llc.cells.par_iter().map(earns).collect();
-            let mut order: Vec<usize> = (0..earned.len()).collect();
-            order.sort_by(|&a, &b| earned[b].total_cmp(&earned[a]).then(a.cmp(&b)));
+            let mut order = llc.earned(&paid);
             order.truncate(DIVIDED);
             let kind = &ground.kinds[llc.kind];
-            let quarters = |&cell: &usize| {
+            let quarters = |&(_, cell): &(f64, usize)| {
                 let (hard, soft) = (llc.cells[cell].hard, llc.cells[cell].soft);
-                cells_between(kind, &llc.seats, &self.programs, &quarters(hard, soft))
+                let parts = quarters(hard, soft);
+                cells_between(kind, &llc.seats, &self.programs, self.aim, &parts)
             };
             let divided: Vec<Option<Vec<Cell>>> = order.par_iter().map(quarters).collect();
-            for (cell, parts) in order.into_iter().zip(divided) {
+            for ((_, cell), parts) in order.into_iter().zip(divided) {
                 let Some(mut parts) = parts else { continue };
                 let Some(last) = parts.pop() else { continue };
                 llc.cells[cell] = last;
@@ -220,26 +251,23 @@ impl Cells {
     /// What these prices prove, and the packings that they pay most.
     fn look(
         &self,
-        llcs: &[CellsOfLlc],
+        llcs: &mut [CellsOfLlc],
         threads: &[f64],
-        aim: Aim,
         prices: &Prices,
         best: &mut Best,
     ) -> Vec<PackedCell> {
         let mut proven: f64 =
             threads.iter().zip(&prices.programs).map(|(count, price)| count * price).sum();
+        let paid = self.paid(threads, prices);
         let mut columns = Vec::new();
-        for (at, llc) in llcs.iter().enumerate() {
-            let packed = |(index, cell): (usize, &Cell)| {
-                let (earned, column) = self.packed((at, llc), cell, (threads, aim), prices);
-                (earned, PackedCell { cell: index, column })
-            };
-            let mut found: Vec<(f64, PackedCell)> =
-                llc.cells.par_iter().enumerate().map(packed).collect();
-            let rent = found.iter().map(|one| one.0).fold(0.0, f64::max);
+        for (at, llc) in llcs.iter_mut().enumerate() {
+            let found = llc.earned(&paid);
+            let rent = found.first().map_or(0.0, |one| (one.0 - llc.cost).max(0.0));
             proven -= rent * llc.count;
-            found.sort_by(|a, b| b.0.total_cmp(&a.0));
-            columns.extend(found.into_iter().take(ADDED).map(|one| one.1));
+            columns.extend(found.iter().take(ADDED).map(|&(_, cell)| {
+                let column = llc.cells[cell].column(at, llc.cost, &self.programs);
+                PackedCell { cell, column }
+            }));
         }
         if best.prices.is_none() || proven > best.proven {
             *best = Best { proven: proven.max(best.proven), prices: Some(prices.clone()) };
@@ -247,45 +275,27 @@ impl Cells {
         columns
     }
 
-    /// What an LLC in a cell earns at most at these prices, and with whom.
-    fn packed(
-        &self,
-        (at, llc): (usize, &CellsOfLlc),
-        cell: &Cell,
-        (threads, aim): (&[f64], Aim),
-        prices: &Prices,
-    ) -> (f64, Column) {
-        let there = self.programs.iter().zip(&cell.least).filter(|one| threads[*one.0] > 0.0);
-        let own: Vec<(usize, &Least, f64)> = there
-            .filter_map(|(&program, least)| Some((program, least, aim.of_thread(least.slowdown)?)))
-            .collect();
-        let item = |&(program, least, cost): &(usize, &Least, f64)| Item {
-            worth: prices.programs[program] - cost,
-            takes: least.takes,
+    /// The prices of the programs of cells; minus infinity of those of which there is none.
+    fn paid(&self, threads: &[f64], prices: &Prices) -> Vec<f64> {
+        let of = |&program: &usize| {
+            if threads[program] > 0.0 { prices.programs[program] } else { f64::NEG_INFINITY }
         };
-        let items: Vec<Item> = own.iter().map(item).collect();
-        let packing = pack(&items, cell.room);
-        let base = aim.of_llc(llc);
-        let cost: f64 = packing.amounts.iter().map(|&(item, count)| own[item].2 * count).sum();
-        let programs = packing.amounts.iter().map(|&(item, count)| (own[item].0, count)).collect();
-        (packing.most - base, Column { llc: at, part: 1.0, programs, cost: base + cost })
+        self.programs.iter().map(of).collect()
     }
 
     /// LLCs with one program alone: where the search for prices begins.
-    fn of_one_program(&self, llcs: &[CellsOfLlc], threads: &[f64], aim: Aim) -> Vec<PackedCell> {
+    fn of_one_program(&self, llcs: &[CellsOfLlc], threads: &[f64]) -> Vec<PackedCell> {
         let mut columns = Vec::new();
         for (at, llc) in llcs.iter().enumerate() {
             for (index, &program) in self.programs.iter().enumerate() {
                 let alone = |(cell, of): (usize, &Cell)| {
-                    let Least { takes, slowdown } = of.least[index];
-                    let each = of.room.iter().zip(takes).map(|(room, takes)| room / takes);
-                    let count = each.fold(f64::INFINITY, f64::min);
-                    Some((count, aim.of_thread(slowdown)? * count, cell))
+                    let count = of.items[index].most();
+                    (of.costs[index].is_finite()).then(|| (count, of.costs[index] * count, cell))
                 };
                 let found = llc.cells.iter().enumerate().filter_map(alone);
                 let best = found.min_by(|a, b| (a.1 - a.0).total_cmp(&(b.1 - b.0)));
                 if let Some((count, cost, cell)) = best.filter(|_| threads[program] > 0.0) {
-                    let (programs, cost) = (vec![(program, count)], cost + aim.of_llc(llc));
+                    let (programs, cost) = (vec![(program, count)], cost + llc.cost);
                     let column = Column { llc: at, part: 1.0, programs, cost };
                     columns.push(PackedCell { cell, column });
                 }
@@ -295,8 +305,19 @@ impl Cells {
     }
 }
 
+impl CellsOfLlc {
+    /// What each cell earns at most at these prices, the most first, and which cell.
+    fn earned(&mut self, paid: &[f64]) -> Vec<(f64, usize)> {
+        let earned = |(index, cell): (usize, &mut Cell)| (cell.pack(paid), index);
+        let cells = self.cells.par_iter_mut().with_min_len(PACKED_TOGETHER).enumerate();
+        let mut found: Vec<(f64, usize)> = cells.map(earned).collect();
+        found.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        found
+    }
+}
+
 /// The cells of an LLC; none where slowdowns do not follow from its pressure.
-fn cells(kind: &NodeKind, seats: &[u32], programs: &[usize]) -> Option<Vec<Cell>> {
+fn cells(kind: &NodeKind, seats: &[u32], programs: &[usize], aim: Aim) -> Option<Vec<Cell>> {
     let model = kind.model();
     let core_type = |cpu: u32| kind.machine().cpus()[cpu as usize].core_type;
     let alike = seats.iter().all(|&cpu| core_type(cpu) == core_type(seats[0]));
@@ -311,7 +332,7 @@ fn cells(kind: &NodeKind, seats: &[u32], programs: &[usize]) -> Option<Vec<Cell>
         .windows(2)
         .flat_map(|life| (0..IDLE).map(move |step| (of(life[0], step), of(life[1], step + 1))))
         .collect();
-    cells_between(kind, seats, programs, &ranges)
+    cells_between(kind, seats, programs, aim, &ranges)
 }
 
 fn members<'a>(kind: &'a NodeKind, seats: &[u32], programs: &[usize]) -> Vec<Member<'a>> {
@@ -328,19 +349,25 @@ fn cells_between(
     kind: &NodeKind,
     seats: &[u32],
     programs: &[usize],
+    aim: Aim,
     ranges: &[(Pressure, Pressure)],
 ) -> Option<Vec<Cell>> {
     let model = kind.model();
     let members = members(kind, seats, programs);
-    let capacity = model.llc_bytes(seats[0] as usize);
+    let (capacity, cpus) = (model.llc_bytes(seats[0] as usize), seats.len() as f64);
     let cell = |&(hard, soft): &(Pressure, Pressure)| {
-        let least = |member: &Member<'_>| {
-            let LeastFigures { bytes, busy, slowdown } = model.least_between(member, hard, soft)?;
-            Some(Least { takes: [bytes / capacity, busy, 1.0], slowdown })
-        };
-        let least = members.iter().map(least).collect::<Option<Vec<_>>>()?;
-        let room = [1.0 + SLACK, 1.0 - hard.idle + SLACK, seats.len() as f64];
-        Some(Cell { hard, soft, room, least })
+        let least = |member: &Member<'_>| model.least_between(member, hard, soft);
+        let least: Vec<LeastFigures> = members.iter().map(least).collect::<Option<_>>()?;
+        let busy_at_most = 1.0 - hard.idle + SLACK;
+        let (mut items, mut costs) = (Vec::new(), Vec::new());
+        for one in least {
+            let bytes = one.bytes / (capacity * (1.0 + SLACK));
+            let item = Item::of_thread([bytes, one.busy / busy_at_most, 1.0 / cpus]);
+            let cost = aim.of_thread(one.slowdown).filter(|_| item.is_some());
+            items.push(item.unwrap_or(Item::NEVER));
+            costs.push(cost.unwrap_or(f64::INFINITY));
+        }
+        Some(Cell { hard, soft, items, costs, packing: Packing::empty() })
     };
     ranges.par_iter().map(cell).collect()
 }

@@ -77,10 +77,12 @@ impl Bounds {
         let kinds: Vec<usize> = (0..nodes.len()).filter(|&kind| nodes[kind] > 0).collect();
         let of_kind = |&kind: &usize| of_kind((kind, &ground.kinds[kind]), nodes[kind], present);
         let mut llcs: Vec<LlcKind> = kinds.iter().flat_map(of_kind).collect();
-        let cells = match ground.objective {
+        let aim = match ground.objective {
             Objective::WorstSlowdown => None,
-            _ => Cells::new(&ground, &llcs, present),
+            Objective::Machines => Some(Aim::Nodes { slowest: ground.slowdown_bound }),
+            objective => Some(Aim::Cost(objective)),
         };
+        let cells = aim.and_then(|aim| Cells::new(&ground, &llcs, present, aim));
         // Groups that are small beside their LLC tell next to nothing.
         let is_told = llcs.iter().all(|llc| 2 * llc.size >= llc.seats.len());
         if cells.is_none() || is_told {
@@ -112,11 +114,9 @@ impl Bounds {
         }
         let sum = |one: &Group, _: &LlcKind| Some(one.cost.sum);
         let by_cells =
-            |aim| self.cells.as_ref().map_or(0.0, |cells| cells.least(&self.ground, &threads, aim));
-        let objective = self.ground.objective;
-        let least =
-            || self.least(&threads, sum).max(by_cells(Aim::Cost(objective))).max(alone.sum) / all;
-        let value = match objective {
+            || self.cells.as_ref().map_or(0.0, |cells| cells.least(&self.ground, &threads));
+        let least = || self.least(&threads, sum).max(by_cells()).max(alone.sum) / all;
+        let value = match self.ground.objective {
             Objective::MeanSlowdown => 1.0 + least(),
             Objective::LostWork => least(),
             Objective::WorstSlowdown => match self.least_worst(&threads) {
@@ -128,7 +128,7 @@ impl Bounds {
                 let nodes = self.least(&threads, |one, llc| {
                     (one.cost.worst <= most).then_some(one.part / llc.on_a_node)
                 });
-                let nodes = nodes.max(by_cells(Aim::Nodes { slowest: most }));
+                let nodes = nodes.max(by_cells());
                 (nodes - 1e-6).ceil().max(0.0)
             }
         };

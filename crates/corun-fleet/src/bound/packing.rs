@@ -1,58 +1,52 @@
-//! What is worth most of the threads that an LLC has room for, in fractions: a linear program with three constraints.
+//! What is worth most of the threads that an LLC has room for: a linear program with few constraints, of whole threads more than
+//! of fractions ([`Item::of_thread`]). It is solved again and again while only what the threads are worth changes, and then
+//! begins where it ended.
 
-/// What a packing takes room of: the cache, the bandwidth domain, CPUs.
-pub(super) const RESOURCES: usize = 3;
+/// What a packing takes room of: the cache, the bandwidth domain, both once more as whole threads take it, CPUs.
+const RESOURCES: usize = 3 + 2 * WHOLE.len();
+
+/// A thread that takes the part a of some room takes at least floor((k + 1) a) / k of it where threads are whole: of these k.
+const WHOLE: [f64; 3] = [1.0, 2.0, 3.0];
+
+/// Parts of a room nearer than this to a step are taken to be below it.
+const AT_A_STEP: f64 = 1e-9;
 
 /// Something that can be packed, as often as there is room for, in fractions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Item {
+    /// Minus infinity where it may not be packed.
     pub(super) worth: f64,
-    /// What one takes of each resource; of the last (CPUs) more than nothing.
-    pub(super) takes: [f64; RESOURCES],
+    /// The part of each resource's room that one takes; of the last (CPUs) more than nothing.
+    takes: [f64; RESOURCES],
 }
 
-/// A packing, and what none is worth more than.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Packing {
-    /// Which items, and how many of each.
-    pub(super) amounts: Vec<(usize, f64)>,
-    /// No packing is worth more, whatever the rounding on the way.
-    pub(super) most: f64,
+impl Item {
+    /// Who is in no packing.
+    pub(super) const NEVER: Self = Self { worth: f64::NEG_INFINITY, takes: [1.0; RESOURCES] };
+
+    /// How many there is room for, in fractions.
+    pub(super) fn most(&self) -> f64 {
+        1.0 / self.takes.into_iter().fold(0.0, f64::max)
+    }
+
+    /// A thread that takes these parts of the cache, of the bandwidth domain and of the CPUs, worth nothing; none where it has
+    /// no room as a whole.
+    pub(super) fn of_thread([bytes, busy, cpus]: [f64; 3]) -> Option<Self> {
+        let has_room = bytes.max(busy) <= 1.0 + AT_A_STEP;
+        let whole = |part: f64, k: f64| ((k + 1.0) * (part - AT_A_STEP)).floor().max(0.0) / k;
+        let mut takes = [cpus; RESOURCES];
+        (takes[0], takes[1]) = (bytes, busy);
+        for (at, k) in WHOLE.into_iter().enumerate() {
+            (takes[2 + 2 * at], takes[3 + 2 * at]) = (whole(bytes, k), whole(busy, k));
+        }
+        has_room.then_some(Self { worth: 0.0, takes })
+    }
 }
 
-/// Steps after which the packing is taken as it is.
+/// Steps after which a packing is taken as it is.
 const MOST_STEPS: usize = 100;
 /// A gain below this is none.
 const LEAST_GAIN: f64 = 1e-12;
-
-/// The packing that is worth most, by the simplex method from an empty one.
-pub(super) fn pack(items: &[Item], room: [f64; RESOURCES]) -> Packing {
-    let mut tableau = Tableau::empty(room);
-    for _ in 0..MOST_STEPS {
-        let prices = tableau.prices(items);
-        let Some(entering) = entering(items, prices) else { break };
-        if !tableau.enter(items, entering) {
-            break;
-        }
-    }
-    let most = most(items, room, tableau.prices(items));
-    let used = tableau.basis.iter().zip(tableau.amounts);
-    let amounts = used.filter_map(|(one, amount)| one.item().zip(Some(amount)));
-    Packing { amounts: amounts.filter(|one| one.1 > 0.0).collect(), most }
-}
-
-/// By weak duality: at prices of the resources by which no item is worth more than what it takes, no packing is worth
-/// more than all the room. The price of CPUs is raised until that is so.
-fn most(items: &[Item], room: [f64; RESOURCES], prices: [f64; RESOURCES]) -> f64 {
-    let mut prices = prices.map(|price| price.max(0.0));
-    let cpus = RESOURCES - 1;
-    let needed = |item: &Item| {
-        let others: f64 = (0..cpus).map(|one| prices[one] * item.takes[one]).sum();
-        (item.worth - others) / item.takes[cpus]
-    };
-    prices[cpus] = items.iter().map(needed).fold(0.0, f64::max);
-    prices.iter().zip(room).map(|(price, room)| price * room).sum()
-}
 
 /// A column of the linear program.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -82,48 +76,61 @@ impl Column {
     }
 }
 
-/// The column that gains most for each unit; none at the optimum.
-fn entering(items: &[Item], prices: [f64; RESOURCES]) -> Option<Column> {
-    let gain = |takes: [f64; RESOURCES], worth: f64| {
-        worth - prices.iter().zip(takes).map(|(price, takes)| price * takes).sum::<f64>()
-    };
-    let own = items.iter().enumerate();
-    let own = own.map(|(at, item)| (gain(item.takes, item.worth), Column::Item(at)));
-    let left = (0..RESOURCES).map(|one| (-prices[one], Column::Left(one)));
-    own.chain(left)
-        .filter(|one| one.0 > LEAST_GAIN)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|best| best.1)
-}
-
-/// The columns in use, one for each resource, and the inverse of what they take.
-struct Tableau {
+/// A packing: the columns in use, one for each resource, and the inverse of what they take.
+#[derive(Debug, Clone)]
+pub(super) struct Packing {
     basis: [Column; RESOURCES],
     inverse: [[f64; RESOURCES]; RESOURCES],
+    /// How many of each.
     amounts: [f64; RESOURCES],
 }
 
-impl Tableau {
-    fn empty(room: [f64; RESOURCES]) -> Self {
+impl Packing {
+    /// Nothing is packed.
+    pub(super) fn empty() -> Self {
         let one = |at: usize| std::array::from_fn(|other| f64::from(u8::from(at == other)));
-        let basis = std::array::from_fn(Column::Left);
-        Self { basis, inverse: std::array::from_fn(one), amounts: room }
+        let (basis, inverse) = (std::array::from_fn(Column::Left), std::array::from_fn(one));
+        Self { basis, inverse, amounts: [1.0; RESOURCES] }
     }
 
-    /// What a unit of each resource is worth.
+    /// Becomes the packing that is worth most of these items, which take what they took before and may be worth something else,
+    /// by the simplex method. Gives what no packing is worth more than, whatever the rounding on the way.
+    pub(super) fn improve(&mut self, items: &[Item]) -> f64 {
+        if self.basis.iter().any(|one| one.worth(items).is_infinite()) {
+            *self = Self::empty();
+        }
+        for step in 0..MOST_STEPS {
+            let Some(entering) = entering(items, self.prices(items)) else { break };
+            if !self.enter(items, entering) || step + 1 == MOST_STEPS {
+                // The next one begins anew.
+                let most = most(items, self.prices(items));
+                *self = Self::empty();
+                return most;
+            }
+        }
+        most(items, self.prices(items))
+    }
+
+    /// Which items, and how many of each.
+    pub(super) fn amounts(&self) -> impl Iterator<Item = (usize, f64)> {
+        let used = self.basis.iter().zip(self.amounts);
+        used.filter_map(|(one, amount)| one.item().zip(Some(amount))).filter(|one| one.1 > 0.0)
+    }
+
+    /// What all of each resource is worth.
     fn prices(&self, items: &[Item]) -> [f64; RESOURCES] {
-        let worth = self.basis.map(|one| one.worth(items));
-        std::array::from_fn(|resource| {
-            (0..RESOURCES).map(|row| worth[row] * self.inverse[row][resource]).sum()
-        })
+        let mut prices = [0.0; RESOURCES];
+        for (column, row) in self.basis.iter().zip(&self.inverse) {
+            let worth = column.worth(items);
+            prices.iter_mut().zip(row).for_each(|(price, part)| *price += worth * part);
+        }
+        prices
     }
 
     /// Takes a column into use in place of the one that is used up first; false where none ever is.
     fn enter(&mut self, items: &[Item], column: Column) -> bool {
         let takes = column.takes(items);
-        let step: [f64; RESOURCES] = std::array::from_fn(|row| {
-            (0..RESOURCES).map(|one| self.inverse[row][one] * takes[one]).sum()
-        });
+        let step: [f64; RESOURCES] = std::array::from_fn(|row| dot(&self.inverse[row], &takes));
         let ratio = |row: usize| self.amounts[row] / step[row];
         let falling = (0..RESOURCES).filter(|&row| step[row] > 1e-12);
         let Some(leaving) = falling.min_by(|&a, &b| ratio(a).total_cmp(&ratio(b))) else {
@@ -144,49 +151,109 @@ impl Tableau {
     }
 }
 
+fn dot(a: &[f64; RESOURCES], b: &[f64; RESOURCES]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// By weak duality: at prices of the resources by which no item is worth more than what it takes, no packing is worth
+/// more than all the room. The price of CPUs is raised until that is so.
+fn most(items: &[Item], prices: [f64; RESOURCES]) -> f64 {
+    let mut prices = prices.map(|price| price.max(0.0));
+    let cpus = RESOURCES - 1;
+    prices[cpus] = 0.0;
+    let needed = |item: &Item| (item.worth - dot(&prices, &item.takes)) / item.takes[cpus];
+    prices[cpus] = items.iter().map(needed).fold(0.0, f64::max);
+    prices.iter().sum()
+}
+
+/// The column that gains most for each unit; none at the optimum.
+fn entering(items: &[Item], prices: [f64; RESOURCES]) -> Option<Column> {
+    let (mut most, mut best) = (LEAST_GAIN, None);
+    for (at, item) in items.iter().enumerate() {
+        let gain = item.worth - dot(&prices, &item.takes);
+        if gain > most {
+            (most, best) = (gain, Some(Column::Item(at)));
+        }
+    }
+    for (resource, price) in prices.into_iter().enumerate() {
+        if -price > most {
+            (most, best) = (-price, Some(Column::Left(resource)));
+        }
+    }
+    best
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
 
-    fn item(worth: f64, takes: [f64; RESOURCES]) -> Item {
-        Item { worth, takes }
+    fn item(worth: f64, takes: [f64; 3]) -> Item {
+        Item { worth, ..Item::of_thread(takes).unwrap() }
     }
 
     #[test]
-    fn two_items_worked_by_hand() {
-        // Four CPUs, a cache of 6: as many of the worthier as fit the cache beside the other.
-        let items = [item(3.0, [2.0, 0.0, 1.0]), item(2.0, [1.0, 0.0, 1.0])];
-        let found = pack(&items, [6.0, 1.0, 4.0]);
-        assert!((found.most - 10.0).abs() < 1e-12, "{found:?}");
-        assert_eq!(found.amounts.len(), 2);
-        assert!(found.amounts.iter().all(|one| (one.1 - 2.0).abs() < 1e-12), "{found:?}");
-        // Nothing that is worth anything.
-        assert_eq!(pack(&[item(-1.0, [1.0; 3])], [1.0; 3]), Packing { amounts: vec![], most: 0.0 });
+    fn threads_worked_by_hand() {
+        // Four CPUs: as many of the worthier as fit the cache beside the other.
+        let items = [item(2.9, [0.3, 0.0, 0.25]), item(2.0, [0.2, 0.0, 0.25])];
+        let mut packing = Packing::empty();
+        let most = packing.improve(&items);
+        assert!((most - 9.8).abs() < 1e-6, "{most}");
+        let found: Vec<(usize, f64)> = packing.amounts().collect();
+        assert_eq!(found.len(), 2);
+        assert!(found.iter().all(|one| (one.1 - 2.0).abs() < 1e-6), "{found:?}");
+        // Of threads that take more than half of the domain there is one, and no half beside it.
+        let items = [item(1.0, [0.0, 0.6, 0.25])];
+        assert!((Packing::empty().improve(&items) - 1.0).abs() < 1e-9);
+        // One that has no room is in no packing, and neither is one that is worth nothing.
+        assert_eq!(Item::of_thread([1.1, 0.0, 0.25]), None);
+        assert_eq!(Packing::empty().improve(&[item(-1.0, [0.1; 3])]), 0.0);
     }
 
     fn items() -> impl Strategy<Value = Vec<Item>> {
-        let one = (-1.0..3.0f64, 0.0..3.0f64, 0.0..3.0f64);
-        prop::collection::vec(one.prop_map(|(worth, a, b)| item(worth, [a, b, 1.0])), 1..12)
+        let one = (-1.0..3.0f64, 0.0..1.0f64, 0.0..1.0f64);
+        prop::collection::vec(one.prop_map(|(worth, a, b)| item(worth, [a, b, 0.25])), 1..12)
+    }
+
+    /// What whole threads are worth at most, by all ways to pack up to four.
+    fn most_of_whole(items: &[Item]) -> f64 {
+        fn more(items: &[Item], (worth, room): (f64, [f64; 3])) -> f64 {
+            let mut best = worth;
+            for (at, item) in items.iter().enumerate() {
+                let takes = [item.takes[0], item.takes[1], item.takes[RESOURCES - 1]];
+                let left = [0, 1, 2].map(|one| room[one] - takes[one]);
+                if left.iter().all(|left| *left >= -1e-12) {
+                    best = best.max(more(&items[at..], (worth + item.worth, left)));
+                }
+            }
+            best
+        }
+        more(items, (0.0, [1.0; 3]))
     }
 
     proptest! {
-        /// The packing fits, and is worth what none is worth more than: both are the optimum.
+        /// The packing fits, and is worth what none is worth more than, of whole threads neither: it is the optimum. From another
+        /// packing on the same is found, and what may not be packed any more is not.
         #[test]
-        fn what_is_packed_fits_and_nothing_is_worth_more(
-            items in items(),
-            room in (0.1..9.0f64, 0.1..9.0f64, 1.0..20.0f64),
-        ) {
-            let room = [room.0, room.1, room.2];
-            let found = pack(&items, room);
-            for (resource, room) in room.into_iter().enumerate() {
-                let taken: f64 =
-                    found.amounts.iter().map(|&(at, n)| n * items[at].takes[resource]).sum();
-                prop_assert!(taken <= room + 1e-9, "{taken} of {room}");
+        fn what_is_packed_fits_and_nothing_is_worth_more(items in items(), others in items()) {
+            let mut changed = items.clone();
+            for (at, one) in changed.iter_mut().enumerate() {
+                one.worth = others.get(at).map_or(f64::NEG_INFINITY, |other| other.worth);
             }
-            let worth: f64 = found.amounts.iter().map(|&(at, n)| n * items[at].worth).sum();
-            prop_assert!((worth - found.most).abs() <= 1e-9 * (1.0 + worth), "{worth} {}", found.most);
+            let mut packing = Packing::empty();
+            for items in [items, changed] {
+                let most = packing.improve(&items);
+                let found: Vec<(usize, f64)> = packing.amounts().collect();
+                for resource in 0..RESOURCES {
+                    let taken: f64 =
+                        found.iter().map(|&(at, n)| n * items[at].takes[resource]).sum();
+                    prop_assert!(taken <= 1.0 + 1e-9, "{taken} of {resource}");
+                }
+                let worth: f64 = found.iter().map(|&(at, n)| n * items[at].worth).sum();
+                prop_assert!((worth - most).abs() <= 1e-9 * (1.0 + worth), "{worth} {most}");
+                prop_assert!(most_of_whole(&items) <= most + 1e-9);
+            }
         }
     }
 }

@@ -3,6 +3,8 @@
 //! is skipped. It takes some 80 s on two busy cores. What the scheduler asks is kept in
 //! `crates/corun-fleet/tests/fleet/requests` (`CORUN_UPDATE=1`), where the extender's own tests read it on every host.
 
+mod learned;
+
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -184,6 +186,14 @@ impl Cluster {
         answer.as_array().unwrap().iter().map(one).collect()
     }
 
+    /// Writes how the agent whose pod is on this node reaches the API server, as a file of the node's name.
+    fn token_of_agent_on(&self, node: &str) {
+        let bound = ["--bound-object-kind=Node", &format!("--bound-object-name={node}")];
+        let create = ["create", "token", "corun-agent", "-n", "corun"];
+        let token = self.control.kubectl(&[&create[..], &bound[..]].concat());
+        self.control.write_kubeconfig(node, token.trim());
+    }
+
     /// What an agent's account is answered.
     fn as_agent(&self, who: &str, words: &[&str]) -> (bool, String) {
         let output = self.control.asked(who, words);
@@ -229,6 +239,7 @@ fn a_cluster_schedules_by_predictions_and_goes_on_without_corun() {
     requests_are_kept(&cluster);
     pods_go_where_the_scores_say(&cluster);
     a_burst_does_not_go_to_one_node(&mut cluster);
+    learned::a_pod_that_nobody_recorded_goes_where_it_suits(&mut cluster);
     what_is_not_known_keeps_nobody_from_running(&mut cluster);
     an_extender_that_is_away_keeps_nobody_waiting(&mut cluster);
     two_schedulers_share_the_nodes(&cluster);
@@ -404,10 +415,7 @@ fn two_schedulers_share_the_nodes(cluster: &Cluster) {
 fn agents_may_do_what_they_must_and_no_more(cluster: &Cluster) {
     let control = &cluster.control;
     for name in ["n01", "n02"] {
-        let bound = ["--bound-object-kind=Node", &format!("--bound-object-name={name}")];
-        let create = ["create", "token", "corun-agent", "-n", "corun"];
-        let token = control.kubectl(&[&create[..], &bound[..]].concat());
-        control.write_kubeconfig(name, token.trim());
+        cluster.token_of_agent_on(name);
     }
     let agent = |node: &str, who: &str| {
         let mut command = control.command(who, &corun());
@@ -538,7 +546,8 @@ fn what_was_applied_goes_without_a_trace(cluster: &Cluster) {
         let namespaces = control.kubectl(&["get", "namespaces", "-o", "name"]);
         (!namespaces.contains("corun")).then_some(())
     });
-    control.kubectl(&["annotate", "nodes", "--all", "corun.dev/machine-", "corun.dev/programs-"]);
+    let notes = ["corun.dev/machine-", "corun.dev/programs-", "corun.dev/learned-"];
+    control.kubectl(&[&["annotate", "nodes", "--all"][..], &notes].concat());
     let kinds = "clusterroles,clusterrolebindings,validatingadmissionpolicies,\
                  validatingadmissionpolicybindings,namespaces,rolebindings";
     let left = control.kubectl(&["get", kinds, "-A", "-o", "name"]);

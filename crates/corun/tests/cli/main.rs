@@ -15,6 +15,7 @@ mod fleet;
 mod hosting;
 mod kubernetes;
 mod live_recording;
+mod made_up_processes;
 mod packaging;
 mod partition;
 mod place;

@@ -19,6 +19,11 @@ use serde_json::{Value, json};
 use super::*;
 use crate::cli::ProfilesArgs;
 
+#[path = "../../../../tests/cli/made_up_processes.rs"]
+mod made_up_processes;
+
+use made_up_processes::{has_run, process, uid};
+
 /// Seconds since 1970 when the agent begins.
 const BEGAN: u64 = 1_764_000_000;
 /// One last-level cache with four cores.
@@ -119,39 +124,6 @@ fn arguments(root: &Path) -> AgentArgs {
 
 fn at(clock_s: u64) -> Moment {
     Moment { clock_s: clock_s as f64, since_1970_s: BEGAN + clock_s }
-}
-
-fn uid(number: u32) -> String {
-    format!("0a1b2c3d-{number}")
-}
-
-/// The group of a pod has had so much CPU time.
-fn has_run(root: &Path, number: u32, cpu_s: u64) {
-    let group = root.join(format!("sys/fs/cgroup/kubepods/pod{}", uid(number)));
-    std::fs::create_dir_all(&group).unwrap();
-    std::fs::write(group.join("cpu.stat"), format!("usage_usec {}\n", cpu_s * 1_000_000)).unwrap();
-}
-
-/// A process of one thread in the group of a pod, on a CPU for all of `cpu_s` seconds.
-fn process(root: &Path, number: u32, cpu: u32, cpu_s: u64) {
-    let pid = 100 + number;
-    let folder = root.join(format!("proc/{pid}"));
-    let thread = folder.join(format!("task/{pid}"));
-    std::fs::create_dir_all(&thread).unwrap();
-    let group = format!("0::/kubepods/pod{}\n", uid(number));
-    std::fs::write(folder.join("cgroup"), group).unwrap();
-    std::fs::write(folder.join("cmdline"), "x\0").unwrap();
-    let status = "Name:\tx\nUid:\t0\t0\t0\t0\nCpus_allowed_list:\t0-7\n";
-    let stat = format!(
-        "{pid} (x) R 1 1 1 0 -1 4194304 1 0 0 0 70 30 0 0 20 0 1 0 70 3133440 408 18446744073709551615 1 1 1 0 0 0 \
-         0 0 0 0 0 0 17 {cpu} 0 0 0 0 0 1 1 1 1 1 1 1 0\n"
-    );
-    for folder in [&folder, &thread] {
-        std::fs::write(folder.join("stat"), &stat).unwrap();
-        std::fs::write(folder.join("status"), status).unwrap();
-        let schedstat = format!("{} 7 3\n", cpu_s * 1_000_000_000);
-        std::fs::write(folder.join("schedstat"), schedstat).unwrap();
-    }
 }
 
 fn extender(library: &Library) -> Extender {
