@@ -159,8 +159,7 @@ impl Code<'_> {
         }
         match self.name {
             "ldrsw" | "ldursw" | "ldtrsw" | "ldapursw" => 4,
-            "ldpsw" => 8,
-            "ldraa" | "ldrab" => 8,
+            "ldpsw" | "ldraa" | "ldrab" => 8,
             name if name.ends_with('b') => 1,
             name if name.ends_with('h') => 2,
             _ => self.in_memory().iter().map(width).sum(),
@@ -223,6 +222,11 @@ impl Code<'_> {
         }
     }
 
+    /// A round of a cipher or of a hash; `shadd` and `shll` are none.
+    fn is_cryptographic(&self) -> bool {
+        self.starts(&["aes", "sha1", "sha256", "sha512", "sm3", "sm4e"])
+    }
+
     /// Is what it writes changed, and not only replaced?
     fn changes_destination(&self) -> bool {
         let name = self.name;
@@ -233,10 +237,9 @@ impl Code<'_> {
             .iter()
             .any(|end| name.trim_end_matches('2').ends_with(end))
                 || self.starts(&[
-                    "bsl", "bit", "bif", "sli", "sri", "ins", "tbx", "aes", "sha", "fcmla",
-                    "suqadd",
+                    "bsl", "bit", "bif", "sli", "sri", "ins", "tbx", "fcmla", "suqadd", "usqadd",
                 ])
-                || self.starts(&["usqadd", "sm4e", "sm3"]));
+                || self.is_cryptographic());
         let upper_half = name.ends_with('2')
             && (name.contains("xtn")
                 || name.contains("hn2")
@@ -249,11 +252,7 @@ impl Code<'_> {
         let immediate = self.is_vector()
             && matches!(name, "orr" | "bic")
             && registers(&self.instruction.operands[1]) == Registers::default();
-        accumulates
-            || upper_half
-            || lane
-            || immediate
-            || matches!(name, "movk" | "bfm" | "bfi" | "bfxil")
+        accumulates || upper_half || lane || immediate || matches!(name, "movk" | "bfm")
     }
 
     /// Which registers it reads and writes.
@@ -385,7 +384,7 @@ impl Code<'_> {
             return Operation::FloatAdd;
         }
         let multiplies = ["mul", "mla", "mls", "dot"].iter().any(|part| name.contains(part));
-        if multiplies || self.starts(&["aes", "sha", "sm3", "sm4", "sqdm", "sqrdm"]) {
+        if multiplies || self.is_cryptographic() || self.starts(&["sqdm", "sqrdm"]) {
             Operation::VectorMultiply
         } else {
             Operation::Vector

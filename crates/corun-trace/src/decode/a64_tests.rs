@@ -129,6 +129,7 @@ fn what_is_computed() {
         ("ssra v0.4s, v1.4s, #3", 0x4f3d_1420, v(0) | v(1), v(0), Vector),
         ("bsl v0.16b, v1.16b, v2.16b", 0x6e62_1c20, v(0) | v(1) | v(2), v(0), Vector),
         ("aese v0.16b, v1.16b", 0x4e28_4820, v(0) | v(1), v(0), VectorMultiply),
+        ("shadd v0.4s, v1.4s, v2.4s", 0x4ea2_0420, v(1) | v(2), v(0), Vector),
         ("tbl v0.16b, {v1, v2}, v3", 0x4e03_2020, 0b1110 << 32, v(0), Shuffle),
         ("nop", 0xd503_201f, 0, 0, None),
         ("dmb ish", 0xd503_3bbf, 0, 0, Serialise),

@@ -90,32 +90,37 @@ struct Overhead {
 }
 
 fn page(inputs: &StudyInputs) -> Result<Page> {
+    let shaped = shaped::profiles();
     let mut casts = Vec::new();
     for cast in &CASTS {
-        casts.push(on_all_sizes(inputs, cast)?);
+        casts.push(on_all_sizes(inputs, cast, &shaped)?);
     }
-    let shaped = shaped::profiles();
     let profiles = profiles(inputs, &CASTS[0], &shaped)?;
     let (fig_2, fig_3) = (by_l1(&profiles)?, by_l2(&profiles)?);
     let overhead = overhead(inputs)?;
     Ok(figures::page(inputs.seeds, &casts, &fig_2, &fig_3, &overhead))
 }
 
+/// A cast's programs: of the study's own curves, else of the shipped library.
 fn profiles<'a>(
     inputs: &'a StudyInputs,
     cast: &Cast,
     shaped: &'a [Profile],
 ) -> Result<Vec<&'a Profile>> {
-    if cast.programs == shaped::NAMES {
-        return Ok(shaped.iter().collect());
-    }
     let shipped = inputs.shipped()?;
-    cast.programs.iter().map(|name| Ok(shipped.get(name)?)).collect()
+    let of_name = |name: &&str| match shaped.iter().find(|one| one.name == *name) {
+        Some(own) => Ok(own),
+        None => Ok(shipped.get(name)?),
+    };
+    cast.programs.iter().map(of_name).collect()
 }
 
-fn on_all_sizes(inputs: &StudyInputs, cast: &'static Cast) -> Result<OnAllSizes> {
-    let shaped = shaped::profiles();
-    let profiles = profiles(inputs, cast, &shaped)?;
+fn on_all_sizes(
+    inputs: &StudyInputs,
+    cast: &'static Cast,
+    shaped: &[Profile],
+) -> Result<OnAllSizes> {
+    let profiles = profiles(inputs, cast, shaped)?;
     let chips =
         L2_KIB.iter().map(|&l2| Chip::new(&profiles, l2, 16)).collect::<Result<Vec<Chip>>>()?;
     let seeds = u64::from(inputs.seeds);

@@ -1,7 +1,7 @@
 //! What to do after a run: the command that measures what the policy is worth, from the command line of the run.
 
 use super::summary::Told;
-use corun_hosting::{HostSettings, counts_instructions};
+use corun_hosting::{HostSettings, NO_POLICY, counts_instructions};
 use corun_linux::Roots;
 use corun_report::counted;
 
@@ -22,7 +22,6 @@ pub(super) fn lines(
     settings: &HostSettings,
 ) -> Vec<String> {
     let policy = &settings.policy;
-
     if is_dry_run && told.has_decided() {
         return vec![
             "next: the same without --dry-run does it, and undoes it at the end".to_owned(),
@@ -41,7 +40,7 @@ pub(super) fn lines(
         }
         return lines;
     }
-    if told.has_decided() || policy == "linux-default" {
+    if told.has_decided() || policy == NO_POLICY {
         return Vec::new();
     }
     let rounds = counted(told.rounds(), "time");
