@@ -40,6 +40,7 @@ pub(super) fn run(arguments: &AgentArgs) -> Outcome<String> {
     let cancel = Cancel::on_signal_undoing()?;
     let server = Kubectl { node: arguments.node.clone(), cancel: cancel.clone() };
     let mut agent = Agent::new(arguments, server)?;
+    agent.say();
     let began = Instant::now();
     loop {
         let next = Instant::now() + Duration::from_secs(arguments.every);
