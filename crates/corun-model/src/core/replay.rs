@@ -315,8 +315,11 @@ impl<'p> Replay<'p> {
             ready = ready.max(committed);
         }
         let latency = core.latency[op.operation as usize];
+        // A branch fused with the comparison before it is executed with it.
+        let fused = core.fuses && op.marks.has(Marks::FUSED);
         let done = match unit(op.operation) {
             None => ready + latency,
+            Some(_) if fused => ready,
             Some((kind, busy)) => {
                 let ready = match particular_unit(op.operation) {
                     Some(unit) => self.units[unit].take(core.units[unit], ready, busy),

@@ -190,12 +190,13 @@ fn fetching_may_be_wider_than_dispatch() {
     about(cycles(&core, &run), 1.5);
 }
 
-/// A comparison and its branch take one of four places a cycle, or two in a core that does not fuse them.
+/// A comparison and its branch take one of four places a cycle and one of four integer units, or two in a core that
+/// does not fuse them.
 #[test]
 fn a_branch_fuses_where_the_core_does() {
-    let mut branch = compute(Operation::None, [1, 0, 0]);
+    let mut branch = compute(Operation::Integer, [1, 0, 0]);
     branch.0.marks = Marks::BRANCH.with(Marks::FUSED);
-    let pair = [compute(Operation::None, [0; 3]), branch];
+    let pair = [compute(Operation::Integer, [0; 3]), branch];
     about(cycles(&wide(), &pair), 0.25);
     about(cycles(&CoreParameters { fuses: false, ..wide() }, &pair), 0.5);
 }
