@@ -61,8 +61,8 @@ pub use policy_spec::{
     PolicySpec, build_policies, build_policies_with, check_live_form, policy_names,
 };
 pub use recording::{
-    ComparedFigure, ComparedProgram, ProgramPresence, RecordedFigure, RecordingComparison,
-    RecordingFacts, compare_recordings, recorded_host,
+    ComparedFigure, ComparedProgram, NO_POLICY, ProgramPresence, RecordedFigure,
+    RecordingComparison, RecordingFacts, compare_recordings, recorded_host,
 };
 pub use run::{AppEntry, PlacementEntry, RunDocument, StepEntry, ThreadEntry, run_document};
 pub use scenario::{Scenario, solo_table};

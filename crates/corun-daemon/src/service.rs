@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use corun_app::{Error, Result, tell};
-use corun_hosting::{Acting, HostBuilder, HostSettings, Look, NO_POLICY, undone};
+use corun_app::{Error, NO_POLICY, Result, tell};
+use corun_hosting::{Acting, HostBuilder, HostSettings, Look, undone};
 use corun_live::{Host, Tick};
 use corun_report::counted;
 use corun_serve::{Order, Undone};

@@ -29,7 +29,6 @@ pub use policy_choice::{AUTO_POLICY, ChosenPolicy, choose_policy, counts_instruc
 pub use programs::{ENDED_EVERY, Program, Run, Started};
 pub use recording::load_recording;
 pub use settings::{
-    Counters, HostSettings, LEAST_INTERVAL_S, NO_POLICY, Placer, PlacerSettings, SPILL_AFTER_S,
-    ThreadReading,
+    Counters, HostSettings, LEAST_INTERVAL_S, Placer, PlacerSettings, SPILL_AFTER_S, ThreadReading,
 };
 pub use watch::{Watch, WatchSettings};

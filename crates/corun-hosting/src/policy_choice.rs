@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use corun_app::Result;
+use corun_app::{NO_POLICY, Result};
 use corun_linux::Roots;
 use corun_live::{PerfSource, ResctrlMonitor, Source};
 use corun_machine::Machine;
 use corun_policy::CounterKind;
 
-use crate::{Counters, NO_POLICY};
+use crate::Counters;
 
 /// The name that stands for the policy that what is here allows.
 pub const AUTO_POLICY: &str = "auto";

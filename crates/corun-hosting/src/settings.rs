@@ -3,11 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use corun_app::NO_POLICY;
 use corun_live::GateOptions;
 use corun_policy::BuildOptions;
-
-/// The policy that decides nothing.
-pub const NO_POLICY: &str = "linux-default";
 
 /// The least time between samples, and between two decisions, in seconds.
 pub const LEAST_INTERVAL_S: f64 = 0.01;

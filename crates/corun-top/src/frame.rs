@@ -11,7 +11,8 @@ use serde::Serialize;
 
 use crate::groups::Groups;
 use crate::tree::{TreeLine, tree};
-use corun_hosting::{DecisionLine, NO_POLICY, NewDecisions};
+use corun_app::NO_POLICY;
+use corun_hosting::{DecisionLine, NewDecisions};
 
 /// Decisions that are kept, the newest ones.
 const KEPT_DECISIONS: usize = 1000;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use corun_app::{Cancel, Error, Result};
-use corun_hosting::{NO_POLICY, load_recording};
+use corun_app::{Cancel, Error, NO_POLICY, Result};
+use corun_hosting::load_recording;
 use corun_live::{Host, LiveRecording};
 use corun_policy::Nanoseconds;
 use ratatui::DefaultTerminal;

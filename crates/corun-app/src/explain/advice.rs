@@ -58,6 +58,16 @@ pub(super) fn no_nice(nice: NiceFacts, pid: u32) -> Advice {
     Advice { undo: Some(renice(nice.value, pid, nice.threads)), ..set }
 }
 
+/// Has the program scheduled as others are, where `SCHED_IDLE` is its policy.
+pub(super) fn no_idle_policy(nice: NiceFacts, pid: u32) -> Advice {
+    let root = if nice.may_be_0 { "" } else { "sudo " };
+    let set = advice(
+        "has it scheduled as programs are by default",
+        format!("{root}chrt --all-tasks --other --pid 0 {pid}"),
+    );
+    Advice { undo: Some(format!("chrt --all-tasks --idle --pid 0 {pid}")), ..set }
+}
+
 /// Linux knows a nice value of each thread.
 fn renice(nice: i32, pid: u32, threads: u32) -> String {
     match threads {

@@ -76,6 +76,8 @@ pub struct NiceFacts {
     pub may_be_0: bool,
     /// Threads of the process, each of which has a nice value.
     pub threads: u32,
+    /// Is the process scheduled by `SCHED_IDLE`, which gets a CPU where others leave it?
+    pub is_idle_policy: bool,
 }
 
 /// Seconds of all threads together.

@@ -9,7 +9,7 @@ use corun_linux::cpu_weight::{CpuGroup, groups};
 use corun_linux::procfs::{Autogroup, Process, weight_of_nice};
 use serde::Serialize;
 
-use super::advice::{advice, give_way, no_nice, word};
+use super::advice::{advice, give_way, no_idle_policy, no_nice, word};
 use super::causes::percent;
 use super::diagnosis::Advice;
 use super::facts::{Competitor, NiceFacts, ProgramFacts};
@@ -22,6 +22,10 @@ const LIGHT: f64 = 10.0;
 const DEFAULT: f64 = 100.0;
 /// The largest weight of a cgroup.
 const HEAVIEST: f64 = 10_000.0;
+
+/// `SCHED_IDLE`, as the kernel numbers it, and what it weighs beside the 1 of a nice value of 0 (`WEIGHT_IDLEPRIO`).
+const SCHED_IDLE: u32 = 5;
+const IDLE_WEIGHT: f64 = 3.0 / 1024.0;
 
 /// `CAP_SYS_NICE`, as a bit of the line `CapEff` in `/proc/PID/status`.
 const SYS_NICE: u64 = 1 << 23;
@@ -36,8 +40,10 @@ pub(super) fn may_give_nice(roots: &Roots, pid: u32, nice: i32) -> bool {
 /// The nice value of a process.
 pub(super) fn nice_facts(roots: &Roots, pid: u32) -> Option<NiceFacts> {
     let stat = Process::new(roots, pid).stat_of_all_threads().ok()??;
-    let may_be_0 = may_give_nice(roots, pid, 0);
-    Some(NiceFacts { value: stat.nice, may_be_0, threads: stat.threads })
+    let is_idle_policy = stat.policy == SCHED_IDLE;
+    // From SCHED_IDLE one comes to the nice value that one has.
+    let may_be_0 = may_give_nice(roots, pid, if is_idle_policy { stat.nice } else { 0 });
+    Some(NiceFacts { value: stat.nice, may_be_0, threads: stat.threads, is_idle_policy })
 }
 
 /// Where a process is in the scheduler's groups.
@@ -111,7 +117,8 @@ pub(super) fn larger_share(facts: &ProgramFacts) -> Option<Advice> {
 /// That the program's own nice value gives it less than others have, in a sentence, and what gives it as much. Of the busiest
 /// of those with which its threads share CPUs by nice values.
 pub(super) fn held_by_nice(facts: &ProgramFacts) -> Option<(String, Advice)> {
-    let ([pid], Some(own)) = (facts.pids.as_slice(), facts.nice.filter(|own| own.value > 0)) else {
+    let gives_way = |own: &NiceFacts| own.value > 0 || own.is_idle_policy;
+    let ([pid], Some(own)) = (facts.pids.as_slice(), facts.nice.filter(gives_way)) else {
         return None;
     };
     let by_threads = |one: &SchedulingPlace, other: &SchedulingPlace| {
@@ -119,11 +126,19 @@ pub(super) fn held_by_nice(facts: &ProgramFacts) -> Option<(String, Advice)> {
     };
     let other = facts.competitors.iter().find(|other| {
         other.is_weighed
-            && other.nice < own.value
+            && (own.is_idle_policy || other.nice < own.value)
             && by_threads(&facts.place, &other.place)
             && by_threads(&other.place, &facts.place)
     })?;
     let [weight, others] = [own.value, other.nice].map(weight_of_nice);
+    if own.is_idle_policy {
+        let found = format!(
+            "It runs under the policy SCHED_IDLE: of a CPU that {} wants too it gets {:.1} %.",
+            other.name,
+            100.0 * IDLE_WEIGHT / (IDLE_WEIGHT + others)
+        );
+        return Some((found, no_idle_policy(own, *pid)));
+    }
     let found = format!(
         "Its nice value is {}, and that of {} {}: of a CPU that the two share it gets {}.",
         own.value,
@@ -331,7 +346,9 @@ mod tests {
     /// 1.25 to the power of -15 is 0.035, of which the other has 1.
     #[test]
     fn a_program_with_a_nice_value_of_its_own_is_told_what_that_costs() {
-        let nice = |value, may_be_0| Some(NiceFacts { value, may_be_0, threads: 1 });
+        let nice = |value, may_be_0| {
+            Some(NiceFacts { value, may_be_0, threads: 1, is_idle_policy: false })
+        };
         let niced = |own, place| ProgramFacts {
             nice: own,
             ..waiting(place, vec![competitor(self::place(&[], Some(17)))])
@@ -351,6 +368,28 @@ mod tests {
             let found = cause(&niced(nice(own, true), place));
             assert!(!found.found.contains("Its nice value"), "{}", found.found);
         }
+    }
+
+    /// It weighs 3 beside 1024.
+    #[test]
+    fn a_program_that_gets_what_others_leave_is_told_so() {
+        let idle = |may_be_0, place| ProgramFacts {
+            nice: Some(NiceFacts { value: 0, may_be_0, threads: 2, is_idle_policy: true }),
+            ..waiting(place, vec![competitor(self::place(&[], Some(17)))])
+        };
+        let cause = |facts: &ProgramFacts| diagnose(facts).causes.remove(0);
+        let found = cause(&idle(true, place(&[], Some(17))));
+        let said =
+            "It runs under the policy SCHED_IDLE: of a CPU that batch wants too it gets 0.3 %.";
+        assert!(found.found.ends_with(said), "{}", found.found);
+        let [advice] = found.advice.as_slice() else { panic!("{found:?}") };
+        assert_eq!(advice.command, "chrt --all-tasks --other --pid 0 7");
+        assert_eq!(advice.undo.as_deref(), Some("chrt --all-tasks --idle --pid 0 7"));
+        let found = cause(&idle(false, place(&[], Some(17))));
+        assert_eq!(found.advice[0].command, "sudo chrt --all-tasks --other --pid 0 7");
+        // Between sessions the policy of a thread does not weigh.
+        let found = cause(&idle(true, place(&[], Some(18))));
+        assert!(!found.found.contains("SCHED_IDLE"), "{}", found.found);
     }
 
     #[test]

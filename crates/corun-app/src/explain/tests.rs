@@ -18,7 +18,7 @@ pub(super) fn calm() -> ProgramFacts {
         threads: 1,
         interval_s: 10.0,
         unit: None,
-        nice: Some(NiceFacts { value: 0, may_be_0: true, threads: 1 }),
+        nice: Some(NiceFacts { value: 0, may_be_0: true, threads: 1, is_idle_policy: false }),
         place: SchedulingPlace::default(),
         time: ThreadTime { on_cpu_s: 10.0, waiting_s: Some(0.0), ..ThreadTime::default() },
         stolen_share: 0.0,

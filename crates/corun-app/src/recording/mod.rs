@@ -17,6 +17,7 @@ use corun_live::{
 use corun_policy::{Nanoseconds, Policy};
 use serde::Serialize;
 
+pub use self::recorded::NO_POLICY;
 use self::recorded::{BATCHES, Recorded, RecordedProgram};
 use crate::{Result, round};
 

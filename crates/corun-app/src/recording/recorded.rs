@@ -25,7 +25,7 @@ const LEAST_PARTS: usize = 2 * BATCHES;
 const MOST_RECORDED_PROGRAMS: usize = 20_000;
 
 /// The policy that decides nothing.
-const NO_POLICY: &str = "linux-default";
+pub const NO_POLICY: &str = "linux-default";
 
 impl RecordedFigure {
     /// What a thread adds to the figure's numerator in a second and, where the figure is a ratio of two counts, to

@@ -38,6 +38,7 @@ pub(crate) use watching::{DecideArgs, FigureArgs, RecordArgs, TargetArgs, TopArg
 
 use std::ffi::OsString;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use corun_cli::UsageError;
 
@@ -166,8 +167,24 @@ pub(crate) struct StudyArgs {
 
 /// Parses a command line.
 pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, UsageError> {
-    let matches = definitions().try_get_matches_from(arguments)?;
+    let mut commands = definitions();
+    let matches = commands
+        .try_get_matches_from_mut(arguments)
+        .map_err(|error| without_hidden(error, &commands))?;
     Ok(Cli::from_arg_matches(&matches).map(|cli| cli.command)?)
+}
+
+/// A mistyped command's error, which offers no command that help does not show.
+fn without_hidden(mut error: clap::Error, commands: &clap::Command) -> clap::Error {
+    let Some(ContextValue::Strings(mut offered)) = error.remove(ContextKind::SuggestedSubcommand)
+    else {
+        return error;
+    };
+    offered.retain(|name| commands.find_subcommand(name).is_none_or(|one| !one.is_hide_set()));
+    if !offered.is_empty() {
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(offered));
+    }
+    error
 }
 
 /// All commands and options, as `--help` shows them.

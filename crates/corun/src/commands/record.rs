@@ -7,14 +7,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use corun_hosting::{DecisionPrinter, NO_POLICY, Watch};
+use corun_hosting::{DecisionPrinter, Watch};
 use corun_live::{Host, RecordingWriter};
 use corun_policy::{BuildOptions, CounterKind, build, registry};
 
 use super::watching::{Asked, watch};
 use crate::cli::RecordArgs;
 use crate::failure::{Failure, Outcome};
-use corun_app::{Cancel, tell};
+use corun_app::{Cancel, NO_POLICY, tell};
 use corun_report::{check_target, counted, size};
 
 /// How often ended programs are looked for.

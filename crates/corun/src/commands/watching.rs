@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
+use corun_app::NO_POLICY;
 use corun_daemon::Config;
-use corun_hosting::{
-    Counters, HostBuilder, HostSettings, Look, NO_POLICY, Program, Watch, WatchSettings,
-};
+use corun_hosting::{Counters, HostBuilder, HostSettings, Look, Program, Watch, WatchSettings};
 use corun_linux::{Roots, facts};
 use corun_live::{ProcessSelector, Rule, Target, commands_of, profile_of};
 use corun_policy::{CounterKind, Nanoseconds};

@@ -1,7 +1,8 @@
 //! `corun explain` on programs that are slow for a reason that the test made.
 
+use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
@@ -202,6 +203,23 @@ fn a_stored_profile_tells_what_is_the_programs_own_nature() {
     assert_eq!(document["facts"]["cache"]["profile"], "kernel-chase");
     let share = document["facts"]["cache"]["solo_memory_cycles_share"].as_f64().unwrap();
     assert!(share > 0.5, "{share}");
+}
+
+/// A look of two minutes, which is broken off as soon as it is announced.
+#[test]
+fn who_waits_long_is_told_how_long() {
+    let program = Started::busy();
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("corun"));
+    command.args(["explain", "--duration", "120", &program.pid()]).stdout(Stdio::null());
+    let mut looking = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(looking.stderr.take().unwrap());
+    let mut heard = String::new();
+    while !heard.ends_with(" for 120 s\n") {
+        assert!(said.read_line(&mut heard).unwrap() > 0, "{heard}");
+    }
+    let pid = rustix::process::Pid::from_child(&looking);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    assert_eq!(looking.wait().unwrap().code(), Some(130), "{heard}");
 }
 
 #[test]

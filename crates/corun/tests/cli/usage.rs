@@ -22,6 +22,10 @@ fn the_version_is_said() {
 fn wrong_usage_is_refused() {
     let fixture = Fixture::new();
     fixture.run(&["compar"]).refused(&["unrecognized subcommand 'compar'", "try: ", "compare"]);
+    // What help does not show is offered to nobody.
+    let ran = fixture.run(&["status"]);
+    ran.refused(&["unrecognized subcommand 'status'", "'stat'"]);
+    assert!(!ran.stderr().contains("study"), "{}", ran.stderr());
     fixture.run(&["topology", "--formt", "json"]).refused(&["--formt", "--format"]);
     fixture.run(&["topology", "--format", "yaml"]).refused(&["yaml", "text, json, toml"]);
     fixture.run(&["predict"]).refused(&["--machine", "--apps"]);

@@ -7,13 +7,12 @@ use std::thread;
 
 use corun_daemon::{Config, host_as, onlooker};
 use corun_hosting::{
-    ENDED_EVERY, HostBuilder, HostSettings, Look, NO_POLICY, Placer, PlacerSettings, Program,
-    Started,
+    ENDED_EVERY, HostBuilder, HostSettings, Look, Placer, PlacerSettings, Program, Started,
 };
 use corun_live::{Host, Target};
 
 use crate::failure::{Failure, Outcome};
-use corun_app::{Cancel, tell};
+use corun_app::{Cancel, NO_POLICY, tell};
 
 /// The programs of an experiment and their policy.
 pub(super) enum Whose {

@@ -7,7 +7,7 @@ mod wakers;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use corun_app::{CacheFacts, Cancel, Diagnosis, ProgramFacts, ProgramObserver, diagnose};
+use corun_app::{CacheFacts, Cancel, Diagnosis, ProgramFacts, ProgramObserver, diagnose, tell};
 use corun_hosting::{HostBuilder, HostSettings, Look};
 use corun_linux::procfs::Process;
 use corun_linux::{Roots, TaskFacts};
@@ -22,6 +22,9 @@ use corun_report::json;
 
 /// Between two samples of what threads do.
 const SAMPLE_EVERY: Duration = Duration::from_millis(50);
+
+/// Whoever waits longer than this, in seconds, is told how long.
+const LONG_S: f64 = 5.0;
 
 /// Processes that are offered where a name is no unit's.
 const MOST_OFFERED: usize = 5;
@@ -79,6 +82,9 @@ fn facts(arguments: &ExplainArgs, cancel: &Cancel) -> Outcome<ProgramFacts> {
     let watch =
         has_several_llcs.then(|| wakers::Watch::start(&roots, &tids, &host, ground.machine()));
     let mut observer = ProgramObserver::start(&roots, ground.machine(), threads)?;
+    if arguments.duration >= LONG_S {
+        tell(format!("looking at {program} for {} s", arguments.duration));
+    }
     let end = Instant::now() + Duration::from_secs_f64(arguments.duration);
     while Instant::now() < end {
         cancel.check()?;

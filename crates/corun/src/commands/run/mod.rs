@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use corun_daemon::NoPlan;
 use corun_hosting::{
-    Counters, DecisionPrinter, ENDED_EVERY, HostBuilder, NO_POLICY, Program, Started, undone,
+    Counters, DecisionPrinter, ENDED_EVERY, HostBuilder, Program, Started, undone,
 };
 use corun_live::Host;
 
@@ -16,7 +16,7 @@ use self::summary::{Summary, Told};
 use super::starting::programs;
 use crate::cli::RunArgs;
 use crate::failure::{Failure, Outcome};
-use corun_app::{Cancel, tell};
+use corun_app::{Cancel, NO_POLICY, tell};
 use corun_report::{check_target, json, write_file};
 
 pub(crate) fn run(arguments: &RunArgs) -> Outcome<String> {

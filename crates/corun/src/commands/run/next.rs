@@ -1,7 +1,8 @@
 //! What to do after a run: the command that measures what the policy is worth, from the command line of the run.
 
 use super::summary::Told;
-use corun_hosting::{HostSettings, NO_POLICY, counts_instructions};
+use corun_app::NO_POLICY;
+use corun_hosting::{HostSettings, counts_instructions};
 use corun_linux::Roots;
 use corun_report::counted;
 
