@@ -82,6 +82,13 @@ pub(crate) fn wall_time(work: impl FnOnce()) -> (f64, bool) {
     (ns, lost > ns * LOST_SHARE + LOST_NS)
 }
 
+/// CPU time in ns that this thread takes for some work, in user mode and in the kernel.
+pub(crate) fn cpu_time_ns(work: impl FnOnce()) -> f64 {
+    let before = Now::new();
+    work();
+    Now::new().cpu_ns - before.cpu_ns
+}
+
 /// The core's clock now, in cycles per ns: dependent additions take a cycle each.
 pub(crate) fn cycles_per_ns() -> f64 {
     let start = Instant::now();

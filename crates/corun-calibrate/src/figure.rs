@@ -121,6 +121,8 @@ pub(crate) enum KernelFigure {
     FileFault,
     SystemCall,
     FileCall,
+    MappingCall,
+    SleepingCall,
     TransferPerByte,
     Process,
 }
@@ -257,6 +259,13 @@ impl Figure {
                 "kernel.file_call_ns",
                 "open, read of 512 bytes, fstat and close of a file in the page cache, for each call",
             ),
+            Self::Kernel(KernelFigure::MappingCall) => (
+                "kernel.mapping_call_ns",
+                "the calls by which a loader maps a library and unmaps it, none of whose pages is touched, for each call",
+            ),
+            Self::Kernel(KernelFigure::SleepingCall) => {
+                ("kernel.sleeping_call_ns", "CPU time of sleeping for 100 us")
+            }
             Self::Kernel(KernelFigure::FileFault) => (
                 "kernel.file_fault_ns",
                 "first touch of a page in each 64 KiB of a library in the page cache, and unmapping it",
@@ -523,6 +532,8 @@ impl KernelFigure {
             Self::FileFault => "file_fault_ns",
             Self::SystemCall => "system_call_ns",
             Self::FileCall => "file_call_ns",
+            Self::MappingCall => "mapping_call_ns",
+            Self::SleepingCall => "sleeping_call_ns",
             Self::TransferPerByte => "transfer_ns_per_byte",
             Self::Process => "process_ns",
         }

@@ -240,6 +240,13 @@ pub struct KernelCosts {
     /// A call on a small file in the page cache: the mean of open, read, fstat and close.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_call_ns: Option<f64>,
+    /// A call that changes what memory is mapped to: the mean of those by which a loader maps a library and unmaps it,
+    /// apart from page faults.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mapping_call_ns: Option<f64>,
+    /// A call in which a thread sleeps for a short time: CPU time, apart from the time that it sleeps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sleeping_call_ns: Option<f64>,
     /// Each byte that a read copies out of the page cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transfer_ns_per_byte: Option<f64>,

@@ -130,6 +130,8 @@ huge_page_fault_ns = 90000.0
 file_fault_ns = 6000.0
 system_call_ns = 80.0
 file_call_ns = 400.0
+mapping_call_ns = 2500.0
+sleeping_call_ns = 14000.0
 transfer_ns_per_byte = 0.08
 process_ns = 300000.0
 
@@ -344,6 +346,8 @@ fn a_spec_made_by_hand_is_the_file() {
             file_fault_ns: Some(6000.0),
             system_call_ns: Some(80.0),
             file_call_ns: Some(400.0),
+            mapping_call_ns: Some(2500.0),
+            sleeping_call_ns: Some(14_000.0),
             transfer_ns_per_byte: Some(0.08),
             process_ns: Some(300_000.0),
         })

@@ -133,10 +133,15 @@ fn knot(
 fn kernel_cycles(phase: &Phase, site: &Site, run_instructions: f64) -> f64 {
     let Some(core) = &phase.core else { return 0.0 };
     let kernel = &site.kernel;
+    let told_apart = core.light_calls_pki + core.mapping_calls_pki + core.sleeping_calls_pki;
+    // Figures in files are rounded each for itself.
+    let other_calls_pki = (core.system_calls_pki - told_apart).max(0.0);
     let ns = (core.page_faults_pki - core.file_faults_pki) * kernel.page_fault_ns
         + core.file_faults_pki * kernel.file_fault_ns
-        + (core.system_calls_pki - core.light_calls_pki) * kernel.system_call_ns
+        + other_calls_pki * kernel.system_call_ns
         + core.light_calls_pki * kernel.light_call_ns
+        + core.mapping_calls_pki * kernel.mapping_call_ns
+        + core.sleeping_calls_pki * kernel.sleeping_call_ns
         + core.transferred_bytes_pki * kernel.transfer_ns_per_byte
         + kernel.process_ns / (run_instructions.max(1.0) * 1e-3);
     ns * 1e-3 * site.core.clock_mhz * 1e-3

@@ -66,6 +66,10 @@ pub(crate) struct Kernel {
     pub(crate) system_call_ns: f64,
     /// Of a call that touches neither files nor what memory is mapped to.
     pub(crate) light_call_ns: f64,
+    /// Of a call that changes what memory is mapped to; as of one on a file where the machine does not say it.
+    pub(crate) mapping_call_ns: f64,
+    /// Of a call in which the thread sleeps; as of one on a file where the machine does not say it.
+    pub(crate) sleeping_call_ns: f64,
     /// Of bytes that a system call reads or writes.
     pub(crate) transfer_ns_per_byte: f64,
     /// Of a process's start and end.
@@ -81,6 +85,8 @@ impl Kernel {
         file_fault_ns: 500.0,
         system_call_ns: 100.0,
         light_call_ns: 100.0,
+        mapping_call_ns: 100.0,
+        sleeping_call_ns: 100.0,
         transfer_ns_per_byte: 0.1,
         process_ns: 0.0,
     };
@@ -92,12 +98,15 @@ impl Kernel {
         let figure = |of: fn(&KernelCosts) -> Option<f64>| known.and_then(of);
         let usual = Self::USUAL;
         let light_call_ns = figure(|kernel| kernel.system_call_ns).unwrap_or(usual.light_call_ns);
+        let system_call_ns = figure(|kernel| kernel.file_call_ns).unwrap_or(light_call_ns);
         let page_fault_ns = figure(|kernel| kernel.page_fault_ns).unwrap_or(usual.page_fault_ns);
         Self {
             page_fault_ns,
             file_fault_ns: figure(|kernel| kernel.file_fault_ns).unwrap_or(page_fault_ns),
-            system_call_ns: figure(|kernel| kernel.file_call_ns).unwrap_or(light_call_ns),
+            system_call_ns,
             light_call_ns,
+            mapping_call_ns: figure(|kernel| kernel.mapping_call_ns).unwrap_or(system_call_ns),
+            sleeping_call_ns: figure(|kernel| kernel.sleeping_call_ns).unwrap_or(system_call_ns),
             transfer_ns_per_byte: figure(|kernel| kernel.transfer_ns_per_byte)
                 .unwrap_or(usual.transfer_ns_per_byte),
             process_ns: figure(|kernel| kernel.process_ns).unwrap_or(usual.process_ns),

@@ -88,9 +88,15 @@ pub struct CoreDetail {
     pub file_faults_pki: f64,
     /// System calls per 1000 instructions.
     pub system_calls_pki: f64,
-    /// Those of them that touch neither files nor what memory is mapped to, as waiting for a lock: they take
-    /// the kernel little. 0 of recordings that do not tell.
+    /// Those of them that touch neither files nor what memory is mapped to and in which the thread did not sleep, as
+    /// asking for the time or waking who waits for a lock: they take the kernel little. 0 of recordings that do not tell.
     pub light_calls_pki: f64,
+    /// Those of them that change what memory is mapped to or what may be done with it: mmap, munmap, mremap, brk,
+    /// mprotect, madvise. 0 of recordings that do not tell.
+    pub mapping_calls_pki: f64,
+    /// Those of them in which the thread slept: for a time, or until another thread woke it by a futex. 0 of
+    /// recordings that do not tell.
+    pub sleeping_calls_pki: f64,
     /// Bytes that system calls read or write for the program, per 1000 instructions.
     pub transferred_bytes_pki: f64,
     /// The phase's micro-traces, by their places in [`Recording::micro_traces`], with the share of
@@ -261,6 +267,9 @@ fn check_threads(threads: u32) -> Result<(), Fault> {
     Err(Fault::here(why).under(PathStep::Key("threads")))
 }
 
+/// By which share a sum of figures of a file may be off, each of which was rounded.
+const ROUNDING: f64 = 1e-3;
+
 impl CoreDetail {
     fn check(&self, branches_pki: f64) -> Result<(), Fault> {
         Expected::PerThousand.check("mispredicted_large_pki", self.mispredicted_large_pki)?;
@@ -277,6 +286,8 @@ impl CoreDetail {
             ("file_faults_pki", self.file_faults_pki),
             ("system_calls_pki", self.system_calls_pki),
             ("light_calls_pki", self.light_calls_pki),
+            ("mapping_calls_pki", self.mapping_calls_pki),
+            ("sleeping_calls_pki", self.sleeping_calls_pki),
             ("transferred_bytes_pki", self.transferred_bytes_pki),
         ] {
             Expected::PerThousand.check(key, value)?;
@@ -284,11 +295,21 @@ impl CoreDetail {
         for (key, part, all, what) in [
             ("file_faults_pki", self.file_faults_pki, self.page_faults_pki, "page faults"),
             ("light_calls_pki", self.light_calls_pki, self.system_calls_pki, "system calls"),
+            ("mapping_calls_pki", self.mapping_calls_pki, self.system_calls_pki, "system calls"),
+            ("sleeping_calls_pki", self.sleeping_calls_pki, self.system_calls_pki, "system calls"),
         ] {
             if part > all {
                 let why = format!("found {part}, expected at most the {all} {what}");
                 return Err(Fault::here(why).under(PathStep::Key(key)));
             }
+        }
+        let kinds = self.light_calls_pki + self.mapping_calls_pki + self.sleeping_calls_pki;
+        if kinds > self.system_calls_pki * (1.0 + ROUNDING) {
+            let why = format!(
+                "found {kinds} light, mapping and sleeping calls, expected at most the {} system calls",
+                self.system_calls_pki
+            );
+            return Err(Fault::here(why).under(PathStep::Key("system_calls_pki")));
         }
         for (index, &(_, share)) in self.micro_traces.iter().enumerate() {
             let at = |why| {

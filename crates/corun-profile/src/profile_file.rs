@@ -69,6 +69,10 @@ struct CoreTable {
     system_calls_pki: f64,
     #[serde(default)]
     light_calls_pki: f64,
+    #[serde(default)]
+    mapping_calls_pki: f64,
+    #[serde(default)]
+    sleeping_calls_pki: f64,
     transferred_bytes_pki: f64,
     #[serde(default)]
     micro_traces: Vec<(u32, f64)>,
@@ -264,6 +268,8 @@ impl CoreTable {
             file_faults_pki: self.file_faults_pki,
             system_calls_pki: self.system_calls_pki,
             light_calls_pki: self.light_calls_pki,
+            mapping_calls_pki: self.mapping_calls_pki,
+            sleeping_calls_pki: self.sleeping_calls_pki,
             transferred_bytes_pki: self.transferred_bytes_pki,
             micro_traces: self.micro_traces,
         })
@@ -421,8 +427,14 @@ fn write_phase(out: &mut String, phase: &Phase) {
         line(out, "file_faults_pki", rounded(core.file_faults_pki));
     }
     line(out, "system_calls_pki", rounded(core.system_calls_pki));
-    if core.light_calls_pki > 0.0 {
-        line(out, "light_calls_pki", rounded(core.light_calls_pki));
+    for (key, calls_pki) in [
+        ("light_calls_pki", core.light_calls_pki),
+        ("mapping_calls_pki", core.mapping_calls_pki),
+        ("sleeping_calls_pki", core.sleeping_calls_pki),
+    ] {
+        if calls_pki > 0.0 {
+            line(out, key, rounded(calls_pki));
+        }
     }
     line(out, "transferred_bytes_pki", rounded(core.transferred_bytes_pki));
     write_curve(out, "instruction_curve", &core.instruction_curve);

@@ -124,6 +124,47 @@ fn the_wrong_shape_is_refused_with_line_and_field() {
     }
 }
 
+/// The example with what a core needs to know of it, and system calls of some kinds.
+fn with_calls(kinds: &str) -> String {
+    format!(
+        "{EXAMPLE}\n[phase.core]\nmispredicted_large_pki = 1.0\ninstruction_curve = [[4096, 1.0]]\n\
+         page_faults_pki = 0.0\nsystem_calls_pki = 3.0\n{kinds}transferred_bytes_pki = 0.0\n"
+    )
+}
+
+#[test]
+fn kinds_of_system_calls_are_optional_and_parts_of_all() {
+    let calls = |kinds: &str| {
+        let profile = Profile::from_toml(&with_calls(kinds), "p.toml")?;
+        assert_eq!(Profile::from_toml(&profile.to_toml(), "again").unwrap(), profile);
+        let ProfileData::Recording(recording) = &profile.data else { panic!("a recording") };
+        let core = recording.phases[0].core.as_ref().unwrap();
+        let found = [core.light_calls_pki, core.mapping_calls_pki, core.sleeping_calls_pki];
+        Ok::<_, FileError>(found)
+    };
+    assert_eq!(calls("").unwrap(), [0.0, 0.0, 0.0]);
+    let all = "light_calls_pki = 0.5\nmapping_calls_pki = 1.5\nsleeping_calls_pki = 1.0\n";
+    assert_eq!(calls(all).unwrap(), [0.5, 1.5, 1.0]);
+    for (kinds, expected) in [
+        (
+            "mapping_calls_pki = 3.5\n",
+            "mapping_calls_pki: found 3.5, expected at most the 3 system calls",
+        ),
+        (
+            "sleeping_calls_pki = 3.5\n",
+            "sleeping_calls_pki: found 3.5, expected at most the 3 system calls",
+        ),
+        ("sleeping_calls_pki = -1.0\n", "sleeping_calls_pki: found -1, expected"),
+        (
+            "mapping_calls_pki = 2.0\nsleeping_calls_pki = 2.0\n",
+            "system_calls_pki: found 4 light, mapping and sleeping calls, expected at most the 3",
+        ),
+    ] {
+        let found = calls(kinds).unwrap_err().to_string();
+        assert!(found.contains(expected), "{found}\n{expected}");
+    }
+}
+
 fn a_rate() -> impl Strategy<Value = f64> {
     prop_oneof![Just(0.0), 1e-12..1e9f64, 0.0..1000.0f64]
 }
@@ -161,6 +202,8 @@ prop_compose! {
                 file_faults_pki: rates[1] * mispredicted,
                 system_calls_pki: rates[2],
                 light_calls_pki: rates[2] * mispredicted,
+                mapping_calls_pki: rates[2] * (1.0 - mispredicted) * shares[0],
+                sleeping_calls_pki: rates[2] * (1.0 - mispredicted) * (1.0 - shares[0]),
                 transferred_bytes_pki: rates[3],
                 micro_traces: vec![(0, shares[0]), (7, shares[1])],
             }),

@@ -65,6 +65,8 @@ pub fn phase(figures: &Figures, traces: &mut Vec<MicroTrace>, most: usize) -> Op
             file_faults_pki: pki(counters.file_faults),
             system_calls_pki: pki(counters.system_calls),
             light_calls_pki: pki(counters.light_calls),
+            mapping_calls_pki: pki(counters.mapping_calls),
+            sleeping_calls_pki: pki(counters.sleeping_calls),
             transferred_bytes_pki: pki(counters.transferred_bytes),
             micro_traces: (first as u32..).zip(weights.iter().map(|weight| weight / all)).collect(),
         })

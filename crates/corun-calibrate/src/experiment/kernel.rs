@@ -5,17 +5,19 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
 
 use corun_linux::Roots;
 use corun_linux::procfs::code_files;
 use corun_machine::CpuId;
 
 use crate::CalibrateError;
-use crate::bench::{Reading, Sample, pin, timed};
+use crate::bench::{Reading, Sample, cpu_time_ns, pin, timed};
 use crate::chains::memory_error;
 use crate::estimate::{Estimator, Values};
 use crate::figure::{Figure, KernelFigure};
-use crate::kernel::{Pages, first_touch, first_touch_of_file};
+use crate::kernel::{LOADER_CALLS, Pages, first_touch, first_touch_of_file, map_as_loader};
 use crate::process::Nothing;
 use crate::rounds::Experiment;
 
@@ -28,6 +30,12 @@ const CALLS: u32 = 2000;
 /// Rounds of open, read, fstat and close, and the calls of a round.
 const FILE_ROUNDS: u32 = 200;
 const FILE_CALLS: u32 = 4;
+/// Libraries that are mapped in a sample.
+const LIBRARIES: u32 = 50;
+/// Sleeps of a sample, and how long they are: programs that wait for something by the clock look for it some thousand
+/// times a second.
+const SLEEPS: u32 = 10;
+const SLEEP: Duration = Duration::from_micros(100);
 /// Bytes of a read of a small file.
 const SMALL_READ: usize = 512;
 /// Bytes and number of the reads that tell what a byte takes.
@@ -55,14 +63,17 @@ pub(crate) struct KernelCalls {
 impl KernelCalls {
     /// `huge_pages`: whether the kernel gives them.
     pub(crate) fn new(cpu: CpuId, huge_pages: bool) -> Self {
-        let mut points = vec![KernelFigure::SystemCall, KernelFigure::PageFault];
+        let mut points =
+            vec![KernelFigure::SystemCall, KernelFigure::SleepingCall, KernelFigure::PageFault];
         points.extend(huge_pages.then_some(KernelFigure::HugePageFault));
         let file = std::env::current_exe().ok().filter(|path| bring_in(path).is_ok());
         if file.is_some() {
             points.extend([KernelFigure::FileCall, KernelFigure::TransferPerByte]);
         }
         let library = largest_library().or_else(|| file.clone());
-        points.extend(library.is_some().then_some(KernelFigure::FileFault));
+        if library.is_some() {
+            points.extend([KernelFigure::FileFault, KernelFigure::MappingCall]);
+        }
         let nothing = Nothing::new().ok().filter(|nothing| nothing.run().is_ok());
         if nothing.is_some() {
             points.push(KernelFigure::Process);
@@ -139,6 +150,22 @@ fn file_fault(path: &PathBuf) -> Result<Sample, CalibrateError> {
     Ok(File::open(path).and_then(touch).unwrap_or(NO_SAMPLE))
 }
 
+/// Time in ns of a call that changes what memory is mapped to.
+fn mapping_calls(library: &PathBuf) -> Sample {
+    let map = |file: File| -> io::Result<Sample> {
+        let mut done = Ok(());
+        let reading = timed(|| done = (0..LIBRARIES).try_for_each(|_| map_as_loader(&file)));
+        done.map(|()| reading.sample(reading.ns / f64::from(LIBRARIES * LOADER_CALLS)))
+    };
+    File::open(library).and_then(map).unwrap_or(NO_SAMPLE)
+}
+
+/// CPU time in ns of a call in which the thread sleeps.
+fn sleeping_calls() -> Sample {
+    let ns = cpu_time_ns(|| (0..SLEEPS).for_each(|_| thread::sleep(SLEEP)));
+    Sample::new(ns / f64::from(SLEEPS), false)
+}
+
 /// CPU time in ns of a process that does nothing.
 fn processes(nothing: &Nothing) -> Sample {
     let sum = (0..PROCESSES).try_fold(0.0, |sum, _| nothing.run().map(|cpu_s| sum + cpu_s));
@@ -166,6 +193,8 @@ impl Experiment for KernelCalls {
             KernelFigure::PageFault => fault(Pages::Small, SMALL_PAGES),
             KernelFigure::HugePageFault => fault(Pages::Huge, HUGE_PAGES),
             KernelFigure::FileFault => self.library.as_ref().map_or(Ok(NO_SAMPLE), file_fault),
+            KernelFigure::MappingCall => Ok(self.library.as_ref().map_or(NO_SAMPLE, mapping_calls)),
+            KernelFigure::SleepingCall => Ok(sleeping_calls()),
             KernelFigure::FileCall => self.file.as_ref().map_or(Ok(NO_SAMPLE), file_calls),
             KernelFigure::TransferPerByte => {
                 self.file.as_ref().map_or(Ok(NO_SAMPLE), |file| transfer(file, &mut self.next))

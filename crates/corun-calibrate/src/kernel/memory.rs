@@ -1,12 +1,15 @@
 //! The memory that kernels run over, and the kernels that do.
 #![allow(unsafe_code)] // Maps memory, and hands pointers into it to machine code.
 
+use std::ffi::c_void;
 use std::io;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 use rustix::fd::AsFd;
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
+use rustix::mm::{
+    Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap, mmap_anonymous, mprotect, munmap,
+};
 use rustix::param::page_size;
 
 use super::{Access, LINE_BYTES, MAX_FILLERS, STREAM_STEP_BYTES, machine_code};
@@ -407,4 +410,39 @@ pub(crate) fn first_touch_of_file<T>(
         // SAFETY: mapped above.
         let _ = unsafe { munmap(at, bytes) };
     }))
+}
+
+/// Calls of [`map_as_loader`].
+pub(crate) const LOADER_CALLS: u32 = 6;
+
+/// Maps a file as a loader maps a library, touches none of its pages, and unmaps it: the whole file, and over it what
+/// is to be executed, constants and data, of which a part is then protected against writing.
+///
+/// # Errors
+/// When it cannot be mapped.
+pub(crate) fn map_as_loader(file: impl AsFd) -> io::Result<()> {
+    const PAGES: usize = 16;
+    let page = page_size();
+    let (read, write, execute) = (ProtFlags::READ, ProtFlags::WRITE, ProtFlags::EXEC);
+    let map = |at: *mut c_void, place: usize, pages: usize, rights, flags| {
+        let flags = flags | MapFlags::PRIVATE;
+        // SAFETY: at an address of the kernel's choice, or inside such a mapping, to which nothing points.
+        unsafe { mmap(at, pages * page, rights, flags, &file, (place * page) as u64) }
+    };
+    let whole = map(std::ptr::null_mut(), 0, PAGES, read, MapFlags::empty())?;
+    let part = |place: usize| whole.wrapping_byte_add(place * page);
+    let over = |place: usize, pages: usize, rights| {
+        map(part(place), place, pages, rights, MapFlags::FIXED).map(|_| ())
+    };
+    let parts = || {
+        over(1, 4, read | execute)?;
+        over(8, 2, read)?;
+        over(12, 2, read | write)?;
+        // SAFETY: inside the mapping, to which nothing points.
+        unsafe { mprotect(part(12), page, MprotectFlags::READ) }
+    };
+    let mapped = parts();
+    // SAFETY: mapped above.
+    unsafe { munmap(whole, PAGES * page) }?;
+    Ok(mapped?)
 }

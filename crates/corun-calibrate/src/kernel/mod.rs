@@ -15,7 +15,10 @@ mod machine_code;
 mod machine_code;
 
 pub(crate) use code::{Code, CodeKind};
-pub(crate) use memory::{Chain, Chains, Pages, SLOTS, Zeros, first_touch, first_touch_of_file};
+pub(crate) use memory::{
+    Chain, Chains, LOADER_CALLS, Pages, SLOTS, Zeros, first_touch, first_touch_of_file,
+    map_as_loader,
+};
 
 /// Bytes of a cache line on every machine that has kernels.
 pub(crate) const LINE_BYTES: usize = 64;

@@ -109,6 +109,8 @@ fn place(spec: &mut MachineSpec, found: &Machine, figure: &Figure, value: f64) {
                 KernelFigure::FileFault => &mut kernel.file_fault_ns,
                 KernelFigure::SystemCall => &mut kernel.system_call_ns,
                 KernelFigure::FileCall => &mut kernel.file_call_ns,
+                KernelFigure::MappingCall => &mut kernel.mapping_call_ns,
+                KernelFigure::SleepingCall => &mut kernel.sleeping_call_ns,
                 KernelFigure::TransferPerByte => &mut kernel.transfer_ns_per_byte,
                 KernelFigure::Process => &mut kernel.process_ns,
             } = Some(value);

@@ -44,6 +44,8 @@ fn figures_go_to_the_core_types_and_caches_that_they_are_of() {
         (Figure::Cache(0, 3, CacheFigure::SingleUseLife), estimate(0.1523)),
         (Figure::MemoryLatency(0, 0), estimate(100.0)),
         (Figure::Kernel(KernelFigure::SystemCall), estimate(77.77)),
+        (Figure::Kernel(KernelFigure::MappingCall), estimate(2500.0)),
+        (Figure::Kernel(KernelFigure::SleepingCall), estimate(14_000.0)),
     ]);
     let spec = spec(&found, &figures, "corun 1").unwrap();
     assert_eq!(spec.name, "this");
@@ -58,8 +60,12 @@ fn figures_go_to_the_core_types_and_caches_that_they_are_of() {
     assert_eq!(spec.objects[0].idle_survival, [(2.0, 0.8), (10.0, 0.5)]);
     assert_eq!(spec.objects[0].single_use_life, Some(0.1523));
     assert_eq!(spec.memory_latency_ns, [[100.0]]);
-    assert_eq!(spec.kernel.unwrap().system_call_ns, Some(77.77));
+    let kernel = spec.kernel.unwrap();
+    assert_eq!(kernel.system_call_ns, Some(77.77));
+    assert_eq!((kernel.mapping_call_ns, kernel.sleeping_call_ns), (Some(2500.0), Some(14_000.0)));
     assert_eq!(spec.spread["core_type.big.clock_mhz"], (3611.0, 4815.0));
+    assert_eq!(spec.spread["kernel.mapping_call_ns"], (2250.0, 3000.0));
+    assert!(spec.source_of("kernel.sleeping_call_ns").unwrap().contains("sleeping for 100 us"));
     assert_eq!(spec.spread["memory_latency_ns.0.0"], (90.0, 120.0));
     let source = |figure: &str| spec.source_of(figure).unwrap().to_owned();
     assert!(source("core_type.big.clock_mhz").starts_with("corun 1: chain of"));

@@ -54,6 +54,8 @@ pub(super) fn machine(spec: &MachineSpec) -> Checked {
                 ("file_fault_ns", kernel.file_fault_ns),
                 ("system_call_ns", kernel.system_call_ns),
                 ("file_call_ns", kernel.file_call_ns),
+                ("mapping_call_ns", kernel.mapping_call_ns),
+                ("sleeping_call_ns", kernel.sleeping_call_ns),
                 ("transfer_ns_per_byte", kernel.transfer_ns_per_byte),
                 ("process_ns", kernel.process_ns),
             ],

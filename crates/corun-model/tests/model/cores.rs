@@ -142,6 +142,38 @@ fn a_process_and_light_calls_cost_what_the_machine_says() {
     assert!(((with_process - all_heavy) / 1e-3 - 1.0).abs() < 1e-3, "{with_process} {all_heavy}");
 }
 
+/// Each kind of call costs what the machine says of it, and as a call on a file where it says nothing.
+#[test]
+fn mapping_and_sleeping_calls_cost_what_the_machine_says() {
+    const CALLS_PKI: f64 = 2.0;
+    let seconds = |more: KernelCosts, [mapping_share, sleeping_share]: [f64; 2]| {
+        let costs = KernelCosts { system_call_ns: Some(100.0), file_call_ns: Some(900.0), ..more };
+        gzip(costs, |core| {
+            core.system_calls_pki = CALLS_PKI;
+            core.light_calls_pki = CALLS_PKI * 0.25;
+            core.mapping_calls_pki = CALLS_PKI * mapping_share;
+            core.sleeping_calls_pki = CALLS_PKI * sleeping_share;
+        })
+    };
+    let known = KernelCosts {
+        mapping_call_ns: Some(3000.0),
+        sleeping_call_ns: Some(15_000.0),
+        ..KernelCosts::default()
+    };
+    let (instructions, on_files) = seconds(known, [0.0, 0.0]);
+    let calls = instructions * 1e-3 * CALLS_PKI;
+    for (shares, more_ns) in [
+        ([0.5, 0.0], 0.5 * (3000.0 - 900.0)),
+        ([0.0, 0.25], 0.25 * (15_000.0 - 900.0)),
+        ([0.5, 0.25], 0.5 * (3000.0 - 900.0) + 0.25 * (15_000.0 - 900.0)),
+    ] {
+        let more_s = seconds(known, shares).1 - on_files;
+        assert!((more_s / (calls * more_ns * 1e-9) - 1.0).abs() < 1e-3, "{shares:?}: {more_s} s");
+    }
+    let unknown = KernelCosts::default();
+    assert_eq!(seconds(unknown, [0.5, 0.25]).1, seconds(unknown, [0.0, 0.0]).1);
+}
+
 /// Faults that map a file's pages cost what the machine says of them, and as others where it says nothing.
 #[test]
 fn faults_on_files_cost_what_the_machine_says() {

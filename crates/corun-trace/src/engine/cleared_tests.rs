@@ -280,16 +280,37 @@ fn cleared_lines_are_written_back_once() {
     assert_eq!(misses(&figures.cleared, 1 << 20), 2048);
 }
 
+const WORK: KernelWork = KernelWork {
+    light_calls: 1,
+    mapping_calls: 2,
+    sleeping_calls: 4,
+    other_calls: 8,
+    transferred_bytes: 100,
+};
+
+#[test]
+fn system_calls_are_of_all_kinds_together() {
+    let mut program = Program::new(EngineKind::Exact);
+    program.store(0);
+    program.engine.add_kernel_work(&WORK);
+    program.engine.add_kernel_work(&KernelWork { sleeping_calls: 1, ..KernelWork::default() });
+    let counters = program.figures().counters;
+    assert_eq!((counters.system_calls, counters.transferred_bytes), (16, 100));
+    let kinds = (counters.light_calls, counters.mapping_calls, counters.sleeping_calls);
+    assert_eq!(kinds, (1, 2, 5));
+}
+
 #[test]
 fn without_the_kernel_nothing_is_cleared_and_no_fault_counted() {
     let mut program = Program::new(EngineKind::Exact);
     program.engine.options.kernel = false;
     by_columns(&mut program, 4);
-    program.engine.add_kernel_work([3, 1], 100);
+    program.engine.add_kernel_work(&WORK);
     let figures = program.figures();
     assert_eq!(misses(&figures.cleared, 1), 0);
     let Counters { system_calls, light_calls, transferred_bytes, .. } = figures.counters;
     assert_eq!((system_calls, light_calls, transferred_bytes), (0, 0, 0));
+    assert_eq!((figures.counters.mapping_calls, figures.counters.sleeping_calls), (0, 0));
     // That of the code was counted when the block was made known.
     assert_eq!((figures.counters.page_faults, figures.counters.file_faults), (1, 1));
     // Each line is a miss of the program's own, the first of its page too.

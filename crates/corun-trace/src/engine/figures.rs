@@ -26,6 +26,10 @@ pub struct Counters {
     pub system_calls: u64,
     /// Those of them that touch neither files nor what memory is mapped to.
     pub light_calls: u64,
+    /// Those of them that change what memory is mapped to.
+    pub mapping_calls: u64,
+    /// Those of them in which the thread slept.
+    pub sleeping_calls: u64,
     /// Bytes that these read or wrote for the program.
     pub transferred_bytes: u64,
 }
@@ -159,7 +163,31 @@ impl Figures {
     }
 }
 
+/// What the kernel did for the program. A system call is of one kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct KernelWork {
+    /// System calls that touch neither files nor what memory is mapped to.
+    pub light_calls: u64,
+    /// Those that change what memory is mapped to.
+    pub mapping_calls: u64,
+    /// Those in which the thread slept.
+    pub sleeping_calls: u64,
+    /// All other system calls.
+    pub other_calls: u64,
+    /// Bytes that system calls read or wrote.
+    pub transferred_bytes: u64,
+}
+
 impl Counters {
+    pub(super) fn add_kernel_work(&mut self, work: &KernelWork) {
+        let KernelWork { light_calls, mapping_calls, sleeping_calls, other_calls, .. } = *work;
+        self.system_calls += light_calls + mapping_calls + sleeping_calls + other_calls;
+        self.light_calls += light_calls;
+        self.mapping_calls += mapping_calls;
+        self.sleeping_calls += sleeping_calls;
+        self.transferred_bytes += work.transferred_bytes;
+    }
+
     fn merge(&mut self, other: &Self) {
         self.instructions += other.instructions;
         self.loads += other.loads;
@@ -170,6 +198,8 @@ impl Counters {
         self.file_faults += other.file_faults;
         self.system_calls += other.system_calls;
         self.light_calls += other.light_calls;
+        self.mapping_calls += other.mapping_calls;
+        self.sleeping_calls += other.sleeping_calls;
         self.transferred_bytes += other.transferred_bytes;
     }
 }

@@ -41,7 +41,7 @@ mod gap_tests;
 #[cfg(test)]
 mod tests;
 
-pub use figures::{Counters, Figures, Observed, ThreadSet, Traffic};
+pub use figures::{Counters, Figures, KernelWork, Observed, ThreadSet, Traffic};
 pub use histogram::Histogram;
 pub use options::{BadRate, DEFAULT_TRACKED_LINES, EngineOptions, SamplingRate};
 pub use own::{MOST_OWN_THREADS, OwnFigures};
@@ -177,15 +177,11 @@ impl Engine {
         self.window_instructions.min(self.limit.saturating_sub(self.passed))
     }
 
-    /// The kernel was called so many times, so many of them for [light](Counters::light_calls) work, and read
-    /// or wrote so many bytes for the program.
-    pub fn add_kernel_work(&mut self, [system_calls, light_calls]: [u64; 2], bytes: u64) {
-        if !self.options.kernel {
-            return;
+    /// The kernel did so much for the program.
+    pub fn add_kernel_work(&mut self, work: &KernelWork) {
+        if self.options.kernel {
+            self.figures.counters.add_kernel_work(work);
         }
-        self.figures.counters.system_calls += system_calls;
-        self.figures.counters.light_calls += light_calls;
-        self.figures.counters.transferred_bytes += bytes;
     }
 
     /// The program gives back memory, from one address to another, or maps anonymous memory there.

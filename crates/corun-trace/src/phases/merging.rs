@@ -120,6 +120,8 @@ fn merged_core(parts: [(Option<&CoreDetail>, f64); 2]) -> Option<CoreDetail> {
         file_faults_pki: mean_of(|core| core.file_faults_pki),
         system_calls_pki: mean_of(|core| core.system_calls_pki),
         light_calls_pki: mean_of(|core| core.light_calls_pki),
+        mapping_calls_pki: mean_of(|core| core.mapping_calls_pki),
+        sleeping_calls_pki: mean_of(|core| core.sleeping_calls_pki),
         transferred_bytes_pki: mean_of(|core| core.transferred_bytes_pki),
         micro_traces: traces.collect(),
     })

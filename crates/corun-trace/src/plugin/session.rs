@@ -16,11 +16,11 @@ use rustc_hash::FxBuildHasher;
 use super::exec::{Follower, GuestMemory, Plan};
 use super::host::HeldSignals;
 use super::options::PluginOptions;
-use super::syscalls::{Call, Numbers, Work};
+use super::syscalls::{Call, Kind, Numbers, Work};
 use super::tap::{AccessTap, InstructionTap};
 use crate::control::{Control, Stop, Tally, now_ns};
 use crate::decode::{GuestCode, GuestInstruction, Touch, decode};
-use crate::engine::{BlockTag, Engine, Pace, Sieve, Thread};
+use crate::engine::{BlockTag, Engine, KernelWork, Pace, Sieve, Thread};
 use crate::report::{self, Report, RunState};
 use crate::summary;
 use crate::trace_file::Position;
@@ -59,13 +59,45 @@ pub(crate) struct Session {
     /// This process is not recorded, or no longer.
     dormant: AtomicBool,
     lost_threads: AtomicU64,
-    /// What the kernel did since the engine was told: calls, and bytes read or written.
-    calls: AtomicU64,
-    light_calls: AtomicU64,
-    transferred: AtomicU64,
+    kernel_work: KernelWorkSums,
     /// Where the heap ended last; 0 while that is not known.
     heap_end: AtomicU64,
     inner: Mutex<Inner>,
+}
+
+/// What the kernel did since the engine was told, of all threads. A call is counted in one of these alone, so that no
+/// thread can see a part of it.
+#[derive(Default)]
+struct KernelWorkSums {
+    light_calls: AtomicU64,
+    mapping_calls: AtomicU64,
+    sleeping_calls: AtomicU64,
+    other_calls: AtomicU64,
+    transferred_bytes: AtomicU64,
+}
+
+impl KernelWorkSums {
+    fn add_call(&self, kind: Kind) {
+        let sum = match kind {
+            Kind::Light => &self.light_calls,
+            Kind::Mapping => &self.mapping_calls,
+            Kind::Sleeping => &self.sleeping_calls,
+            Kind::Other => &self.other_calls,
+        };
+        sum.fetch_add(1, Relaxed);
+    }
+
+    /// The sums, which begin anew.
+    fn take(&self) -> KernelWork {
+        let take = |sum: &AtomicU64| sum.swap(0, Relaxed);
+        KernelWork {
+            light_calls: take(&self.light_calls),
+            mapping_calls: take(&self.mapping_calls),
+            sleeping_calls: take(&self.sleeping_calls),
+            other_calls: take(&self.other_calls),
+            transferred_bytes: take(&self.transferred_bytes),
+        }
+    }
 }
 
 struct Inner {
@@ -148,9 +180,7 @@ impl Session {
             guest_base: OnceLock::new(),
             dormant: AtomicBool::new(false),
             lost_threads: AtomicU64::new(0),
-            calls: AtomicU64::new(0),
-            light_calls: AtomicU64::new(0),
-            transferred: AtomicU64::new(0),
+            kernel_work: KernelWorkSums::default(),
             heap_end: AtomicU64::new(0),
             inner: Mutex::new(inner),
         })
@@ -230,9 +260,7 @@ impl Session {
             if inner.engine.instructions() >= skip {
                 inner.skip = None;
                 inner.engine.forget(self.options.settings.engine);
-                for sum in [&self.calls, &self.light_calls, &self.transferred] {
-                    sum.store(0, Relaxed);
-                }
+                self.kernel_work.take();
             }
             sieve.set_pace(inner.engine.pace());
             return self.verdict(inner);
@@ -243,10 +271,7 @@ impl Session {
             inner.engine.set_limit(before + left);
         }
         inner.engine.take(thread, sieve);
-        inner.engine.add_kernel_work(
-            [&self.calls, &self.light_calls].map(|calls| calls.swap(0, Relaxed)),
-            self.transferred.swap(0, Relaxed),
-        );
+        inner.engine.add_kernel_work(&self.kernel_work.take());
         if let Some(trace) = &mut inner.trace {
             trace.record(position, sieve.events(), &inner.engine);
         }
@@ -291,21 +316,25 @@ impl Session {
 
     /// A system call begins; what it has the kernel do.
     pub(crate) fn kernel_begins(&self, number: i64, arguments: [u64; 5]) -> Work {
-        self.calls.fetch_add(1, Relaxed);
         let work = self.numbers.work(number, arguments);
-        if work == Work::Light {
-            self.light_calls.fetch_add(1, Relaxed);
+        if let Some(kind) = work.kind(None) {
+            self.kernel_work.add_call(kind);
         }
         work
     }
 
     /// A system call that did that returned. Did memory change that the thread may remember?
     pub(crate) fn kernel_returned(&self, work: Work, result: i64) -> bool {
+        if work == Work::Waits
+            && let Some(kind) = work.kind(Some(result))
+        {
+            self.kernel_work.add_call(kind);
+        }
         let succeeded = result >= 0;
         let result = result.max(0) as u64;
         match work {
             Work::Transfers => {
-                self.transferred.fetch_add(result, Relaxed);
+                self.kernel_work.transferred_bytes.fetch_add(result, Relaxed);
                 return false;
             }
             Work::MapsFile(bytes) if result > 0 && !self.is_dormant() => {

@@ -1,4 +1,4 @@
-//! System call numbers that start, replace or end processes and threads.
+//! System calls by number: which start, replace or end processes and threads, and what else the kernel does for them.
 
 /// What a system call does to the process, as far as the tracer must know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,12 +33,36 @@ pub(crate) enum Work {
     MovesHeap,
     /// Reads or writes; the call returns how many bytes.
     Transfers,
-    /// Touches neither files nor what memory is mapped to: waits for a lock, asks for the time or for a
+    /// Changes what may be done with memory or how it will be used. All pages keep what they hold.
+    Protects,
+    /// Waits for the time or for a lock. The call's result tells whether the thread slept.
+    Waits,
+    /// Touches neither files nor what memory is mapped to: wakes who waits for a lock, asks for the time or for a
     /// number, sets a signal's mask.
     Light,
     /// Anything else.
     Other,
 }
+
+/// Kinds of system calls that take the kernel differently long. Each call is of one kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// [`Work::Light`], and waiting that found nothing to wait for.
+    Light,
+    /// Changes what memory is mapped to, or tells the kernel about that.
+    Mapping,
+    /// The thread slept.
+    Sleeping,
+    /// Anything else: most are calls on files.
+    Other,
+}
+
+/// `FUTEX_PRIVATE_FLAG` and `FUTEX_CLOCK_REALTIME`, which stand beside the operation.
+const FUTEX_FLAGS: u64 = 128 | 256;
+/// `FUTEX_WAIT`, `FUTEX_LOCK_PI`, `FUTEX_WAIT_BITSET`, `FUTEX_WAIT_REQUEUE_PI`, `FUTEX_LOCK_PI2`.
+const FUTEX_WAITS: [u64; 5] = [0, 6, 9, 11, 13];
+/// `EINTR` and `ETIMEDOUT` in all of the kernel's ports here.
+const ENDS_OF_SLEEP: [i64; 2] = [-4, -110];
 
 /// `MADV_DONTNEED`. What `MADV_FREE` names stays as it is until memory is short.
 const DISCARDS: u64 = 4;
@@ -74,11 +98,15 @@ pub(crate) struct Numbers {
     pointer_bytes: Option<usize>,
     exit: &'static [i64],
     signal: &'static [i64],
-    /// mmap (or mmap2), munmap, madvise, brk, mremap.
-    memory: [i64; 5],
+    /// mmap (or mmap2), munmap, madvise, brk, mremap, mprotect.
+    memory: [i64; 6],
     /// Those that return how many bytes they read or wrote.
     transfers: &'static [i64],
-    /// futex, sched_yield; getpid, gettid, getppid, getuid, geteuid, getgid, getegid; clock_gettime,
+    /// nanosleep, clock_nanosleep, and with times of 64 bits where those of the others have 32.
+    sleeps: &'static [i64],
+    /// futex, and with times of 64 bits where those of the other have 32.
+    futexes: &'static [i64],
+    /// sched_yield; getpid, gettid, getppid, getuid, geteuid, getgid, getegid; clock_gettime,
     /// gettimeofday, times, getrusage; rt_sigaction, rt_sigprocmask, sigaltstack; set_tid_address,
     /// set_robust_list, rseq, prlimit64.
     light: &'static [i64],
@@ -87,7 +115,21 @@ pub(crate) struct Numbers {
 impl Work {
     /// Does it change what memory is mapped to or holds?
     pub(crate) fn changes_memory(self) -> bool {
-        !matches!(self, Self::Transfers | Self::Light | Self::Other)
+        use Work::{Light, Other, Protects, Transfers, Waits};
+        !matches!(self, Transfers | Protects | Waits | Light | Other)
+    }
+
+    /// The kind of the call, once that is certain: of a call that waits by its result, of others before it begins.
+    pub(crate) fn kind(self, result: Option<i64>) -> Option<Kind> {
+        match (self, result) {
+            (Self::Waits, None) => None,
+            (Self::Waits, Some(result)) if result == 0 || ENDS_OF_SLEEP.contains(&result) => {
+                Some(Kind::Sleeping)
+            }
+            (Self::Waits | Self::Light, _) => Some(Kind::Light),
+            (Self::Transfers | Self::Other, _) => Some(Kind::Other),
+            _ => Some(Kind::Mapping),
+        }
     }
 }
 
@@ -103,11 +145,13 @@ impl Numbers {
                 pointer_bytes: Some(8),
                 exit: &[60, 231],
                 signal: &[62, 200, 234],
-                memory: [9, 11, 28, 12, 25],
+                memory: [9, 11, 28, 12, 25, 10],
                 transfers: &[0, 1, 17, 18, 19, 20, 40, 44, 45, 46, 47, 217, 326],
+                sleeps: &[35, 230],
+                futexes: &[202],
                 light: &[
-                    202, 24, 39, 186, 110, 102, 107, 104, 108, 228, 96, 100, 98, 13, 14, 131, 218,
-                    273, 334, 302,
+                    24, 39, 186, 110, 102, 107, 104, 108, 228, 96, 100, 98, 13, 14, 131, 218, 273,
+                    334, 302,
                 ],
             },
             "i386" => Self {
@@ -117,11 +161,13 @@ impl Numbers {
                 pointer_bytes: Some(4),
                 exit: &[1, 252],
                 signal: &[37, 238, 270],
-                memory: [192, 91, 219, 45, 163],
+                memory: [192, 91, 219, 45, 163, 125],
                 transfers: &[3, 4, 145, 146, 180, 181, 187, 220],
+                sleeps: &[162, 267, 407],
+                futexes: &[240, 422],
                 light: &[
-                    240, 158, 20, 224, 64, 199, 201, 200, 202, 265, 78, 43, 77, 174, 175, 186, 258,
-                    311, 386, 340,
+                    158, 20, 224, 64, 199, 201, 200, 202, 265, 78, 43, 77, 174, 175, 186, 258, 311,
+                    386, 340,
                 ],
             },
             "arm" | "armeb" => Self {
@@ -131,11 +177,13 @@ impl Numbers {
                 pointer_bytes: (name == "arm").then_some(4),
                 exit: &[1, 248],
                 signal: &[37, 238, 268],
-                memory: [192, 91, 220, 45, 163],
+                memory: [192, 91, 220, 45, 163, 125],
                 transfers: &[3, 4, 145, 146, 180, 181, 187, 217],
+                sleeps: &[162, 265, 407],
+                futexes: &[240, 422],
                 light: &[
-                    240, 158, 20, 224, 64, 199, 201, 200, 202, 263, 78, 43, 77, 174, 175, 186, 256,
-                    338, 398, 369,
+                    158, 20, 224, 64, 199, 201, 200, 202, 263, 78, 43, 77, 174, 175, 186, 256, 338,
+                    398, 369,
                 ],
             },
             "aarch64" | "aarch64_be" | "riscv64" | "riscv32" | "loongarch64" => Self {
@@ -149,11 +197,13 @@ impl Numbers {
                 },
                 exit: &[93, 94],
                 signal: &[129, 130, 131],
-                memory: [222, 215, 233, 214, 216],
+                memory: [222, 215, 233, 214, 216, 226],
                 transfers: &[61, 63, 64, 65, 66, 67, 68, 71, 206, 207, 211, 212, 285],
+                sleeps: &[101, 115, 407],
+                futexes: &[98, 422],
                 light: &[
-                    98, 124, 172, 178, 173, 174, 175, 176, 177, 113, 169, 153, 165, 134, 135, 132,
-                    96, 99, 293, 261,
+                    124, 172, 178, 173, 174, 175, 176, 177, 113, 169, 153, 165, 134, 135, 132, 96,
+                    99, 293, 261,
                 ],
             },
             _ => Self {
@@ -163,8 +213,10 @@ impl Numbers {
                 pointer_bytes: None,
                 exit: &[],
                 signal: &[],
-                memory: [-1; 5],
+                memory: [-1; 6],
                 transfers: &[],
+                sleeps: &[],
+                futexes: &[],
                 light: &[],
             },
         }
@@ -189,7 +241,7 @@ impl Numbers {
     /// What a call of this number and these arguments has the kernel do.
     pub(crate) fn work(&self, number: i64, arguments: [u64; 5]) -> Work {
         let [first, second, third, fourth, _] = arguments;
-        let [map, unmap, advise, heap, remap] = self.memory;
+        let [map, unmap, advise, heap, remap, protect] = self.memory;
         if number == map && fourth & ANONYMOUS == 0 {
             Work::MapsFile(second)
         } else if number == map {
@@ -202,6 +254,13 @@ impl Numbers {
             Work::Moves(first, second, third)
         } else if number == heap {
             Work::MovesHeap
+        } else if number == protect || number == advise {
+            Work::Protects
+        } else if self.sleeps.contains(&number) {
+            Work::Waits
+        } else if self.futexes.contains(&number) {
+            let waits = FUTEX_WAITS.contains(&(second & !FUTEX_FLAGS & u64::from(u32::MAX)));
+            if waits { Work::Waits } else { Work::Light }
         } else if self.transfers.contains(&number) {
             Work::Transfers
         } else if self.light.contains(&number) {
@@ -251,15 +310,61 @@ mod tests {
         assert_eq!(numbers.work(9, [0, 8192, 1, 2, 3]), Work::MapsFile(8192));
         assert_eq!(numbers.work(11, [4096, 8192, 0, 0, 0]), Work::GivesBack(4096, 8192));
         assert_eq!(numbers.work(28, [4096, 8192, 4, 0, 0]), Work::Discards(4096, 8192));
-        assert_eq!(numbers.work(28, [4096, 8192, 8, 0, 0]), Work::Other);
+        assert_eq!(numbers.work(28, [4096, 8192, 8, 0, 0]), Work::Protects);
+        assert_eq!(numbers.work(10, [4096, 8192, 1, 0, 0]), Work::Protects);
+        assert!(!Work::Protects.changes_memory());
         assert_eq!(numbers.work(25, [4096, 8192, 16_384, 1, 0]), Work::Moves(4096, 8192, 16_384));
         assert!(!numbers.work(0, [0; 5]).changes_memory());
         assert!(numbers.work(12, [0; 5]).changes_memory());
         assert_eq!(Numbers::of_target("aarch64").work(64, [1, 2, 3, 0, 0]), Work::Transfers);
         assert_eq!(numbers.work(39, [0; 5]), Work::Light);
-        assert_eq!(Numbers::of_target("aarch64").work(98, [0; 5]), Work::Light);
+        assert_eq!(Numbers::of_target("aarch64").work(178, [0; 5]), Work::Light);
         assert!(!Work::Light.changes_memory());
         assert_eq!(numbers.work(257, [0; 5]), Work::Other);
+    }
+
+    #[test]
+    fn waiting_is_told_from_waking() {
+        let numbers = Numbers::of_target("x86_64");
+        // FUTEX_WAIT, its private kind, and FUTEX_WAIT_BITSET for a time of the clock.
+        for operation in [0, 128, 9 | 128 | 256] {
+            assert_eq!(numbers.work(202, [4096, operation, 0, 0, 0]), Work::Waits);
+        }
+        // FUTEX_WAKE, FUTEX_CMP_REQUEUE, FUTEX_WAKE_BITSET.
+        for operation in [1 | 128, 4, 10] {
+            assert_eq!(numbers.work(202, [4096, operation, 0, 0, 0]), Work::Light);
+        }
+        for (target, sleeps, futexes) in [
+            ("x86_64", &[35, 230][..], &[202][..]),
+            ("i386", &[162, 267, 407], &[240, 422]),
+            ("arm", &[162, 265, 407], &[240, 422]),
+            ("aarch64", &[101, 115], &[98]),
+            ("riscv32", &[407], &[422]),
+        ] {
+            for &number in sleeps.iter().chain(futexes) {
+                let work = Numbers::of_target(target).work(number, [0; 5]);
+                assert_eq!(work, Work::Waits, "{target} {number}");
+            }
+        }
+        assert!(!Work::Waits.changes_memory());
+    }
+
+    #[test]
+    fn each_call_is_of_one_kind() {
+        let kind = |work: Work| work.kind(None);
+        assert_eq!(kind(Work::MapsFile(1)), Some(Kind::Mapping));
+        assert_eq!(kind(Work::MovesHeap), Some(Kind::Mapping));
+        assert_eq!(kind(Work::Protects), Some(Kind::Mapping));
+        assert_eq!(kind(Work::Light), Some(Kind::Light));
+        assert_eq!(kind(Work::Transfers), Some(Kind::Other));
+        assert_eq!(kind(Work::Other), Some(Kind::Other));
+        // Waiting is of a kind when it is over: woken, out of time, interrupted; or the lock was free already.
+        assert_eq!(kind(Work::Waits), None);
+        for slept in [0, -110, -4] {
+            assert_eq!(Work::Waits.kind(Some(slept)), Some(Kind::Sleeping));
+        }
+        assert_eq!(Work::Waits.kind(Some(-11)), Some(Kind::Light));
+        assert_eq!(Work::Waits.kind(Some(-14)), Some(Kind::Light));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use corun_profile::{ProcessRecord, ProfileData, Recording};
+use corun_profile::{CoreDetail, ProcessRecord, ProfileData, Recording};
 use corun_trace::{Recorded, Request, record};
 
 /// A request for a shell's command line; `None` where QEMU is missing.
@@ -148,6 +148,45 @@ fn python(program: &str) -> Option<(Recorded, String)> {
         return None;
     };
     output(&format!("exec {python} -c '{program}'"))
+}
+
+/// What a program asks of the kernel by name is counted by its kind.
+#[test]
+fn calls_that_sleep_and_that_map_are_counted() {
+    let run = |calls: &str| {
+        let (recorded, _) = python(&format!(
+            "import ctypes, mmap\nlibc = ctypes.CDLL(None)\nfor _ in range(60):\n {calls}\n"
+        ))?;
+        let recording = recording(&recorded);
+        let sum = |rate: fn(&CoreDetail) -> f64| {
+            let phases = recording.phases.iter();
+            let counts = phases
+                .map(|phase| rate(phase.core.as_ref().unwrap()) * phase.instructions as f64 * 1e-3);
+            counts.sum::<f64>().round()
+        };
+        let kinds: [fn(&CoreDetail) -> f64; 3] = [
+            |core| core.mapping_calls_pki,
+            |core| core.sleeping_calls_pki,
+            |core| core.light_calls_pki,
+        ];
+        Some(kinds.map(sum))
+    };
+    let Some([mapping, sleeping, light]) = run("pass") else { return };
+    let slept = run("libc.usleep(100)").unwrap();
+    assert_eq!(slept[1] - sleeping, 60.0, "{slept:?}");
+    // Memory of the interpreter's own comes and goes beside.
+    let mapped = run("mmap.mmap(-1, 1 << 20).close()").unwrap();
+    assert!((100.0..150.0).contains(&(mapped[0] - mapping)), "{mapped:?} {mapping}");
+    if !cfg!(target_arch = "x86_64") {
+        return;
+    }
+    // FUTEX_WAIT for a value that is not there, and for one that is, for a time.
+    let futexes = run("libc.syscall(202, ctypes.byref(ctypes.c_int(1)), 0, 2, None)").unwrap();
+    assert_eq!(futexes[1], sleeping, "{futexes:?}");
+    assert!((futexes[2] - light - 60.0).abs() < 5.0, "{futexes:?} {light}");
+    let time = "(ctypes.c_long * 2)(0, 100000)";
+    let waited = run(&format!("libc.syscall(202, ctypes.byref(ctypes.c_int(1)), 0, 1, {time})"));
+    assert_eq!(waited.unwrap()[1] - sleeping, 60.0);
 }
 
 #[test]
