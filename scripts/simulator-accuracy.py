@@ -315,6 +315,7 @@ file_call_ns = 0.0
 mapping_call_ns = 0.0
 sleeping_call_ns = 0.0
 transfer_ns_per_byte = 0.0
+file_write_ns_per_byte = 0.0
 process_ns = 0.0
 
 [[object]]

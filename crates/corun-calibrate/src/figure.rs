@@ -124,6 +124,7 @@ pub(crate) enum KernelFigure {
     MappingCall,
     SleepingCall,
     TransferPerByte,
+    FileWritePerByte,
     Process,
 }
 
@@ -273,6 +274,10 @@ impl Figure {
             Self::Kernel(KernelFigure::TransferPerByte) => (
                 "kernel.transfer_ns_per_byte",
                 "reads of 64 KiB through a file in the page cache, against reads of one byte",
+            ),
+            Self::Kernel(KernelFigure::FileWritePerByte) => (
+                "kernel.file_write_ns_per_byte",
+                "CPU time of writes of 64 KiB to a new file in the folder for temporary files, and of removing it",
             ),
             Self::Kernel(KernelFigure::Process) => (
                 "kernel.process_ns",
@@ -535,6 +540,7 @@ impl KernelFigure {
             Self::MappingCall => "mapping_call_ns",
             Self::SleepingCall => "sleeping_call_ns",
             Self::TransferPerByte => "transfer_ns_per_byte",
+            Self::FileWritePerByte => "file_write_ns_per_byte",
             Self::Process => "process_ns",
         }
     }

@@ -250,6 +250,9 @@ pub struct KernelCosts {
     /// Each byte that a read copies out of the page cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transfer_ns_per_byte: Option<f64>,
+    /// Each byte that is written to a file anew, whatever the disk does with it later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_write_ns_per_byte: Option<f64>,
     /// Starting and ending a process, apart from what its page faults and system calls take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process_ns: Option<f64>,

@@ -133,6 +133,7 @@ file_call_ns = 400.0
 mapping_call_ns = 2500.0
 sleeping_call_ns = 14000.0
 transfer_ns_per_byte = 0.08
+file_write_ns_per_byte = 0.4
 process_ns = 300000.0
 
 [[object]]
@@ -349,6 +350,7 @@ fn a_spec_made_by_hand_is_the_file() {
             mapping_call_ns: Some(2500.0),
             sleeping_call_ns: Some(14_000.0),
             transfer_ns_per_byte: Some(0.08),
+            file_write_ns_per_byte: Some(0.4),
             process_ns: Some(300_000.0),
         })
     );

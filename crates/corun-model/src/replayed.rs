@@ -142,7 +142,8 @@ fn kernel_cycles(phase: &Phase, site: &Site, run_instructions: f64) -> f64 {
         + core.light_calls_pki * kernel.light_call_ns
         + core.mapping_calls_pki * kernel.mapping_call_ns
         + core.sleeping_calls_pki * kernel.sleeping_call_ns
-        + core.transferred_bytes_pki * kernel.transfer_ns_per_byte
+        + (core.transferred_bytes_pki - core.file_written_bytes_pki) * kernel.transfer_ns_per_byte
+        + core.file_written_bytes_pki * kernel.file_write_ns_per_byte
         + kernel.process_ns / (run_instructions.max(1.0) * 1e-3);
     ns * 1e-3 * site.core.clock_mhz * 1e-3
 }

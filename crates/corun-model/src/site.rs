@@ -72,6 +72,8 @@ pub(crate) struct Kernel {
     pub(crate) sleeping_call_ns: f64,
     /// Of bytes that a system call reads or writes.
     pub(crate) transfer_ns_per_byte: f64,
+    /// Of those of them that are written to a file; as of others where the machine does not say it.
+    pub(crate) file_write_ns_per_byte: f64,
     /// Of a process's start and end.
     pub(crate) process_ns: f64,
 }
@@ -88,6 +90,7 @@ impl Kernel {
         mapping_call_ns: 100.0,
         sleeping_call_ns: 100.0,
         transfer_ns_per_byte: 0.1,
+        file_write_ns_per_byte: 0.1,
         process_ns: 0.0,
     };
 
@@ -99,6 +102,8 @@ impl Kernel {
         let usual = Self::USUAL;
         let light_call_ns = figure(|kernel| kernel.system_call_ns).unwrap_or(usual.light_call_ns);
         let system_call_ns = figure(|kernel| kernel.file_call_ns).unwrap_or(light_call_ns);
+        let transfer_ns_per_byte =
+            figure(|kernel| kernel.transfer_ns_per_byte).unwrap_or(usual.transfer_ns_per_byte);
         let page_fault_ns = figure(|kernel| kernel.page_fault_ns).unwrap_or(usual.page_fault_ns);
         Self {
             page_fault_ns,
@@ -107,8 +112,9 @@ impl Kernel {
             light_call_ns,
             mapping_call_ns: figure(|kernel| kernel.mapping_call_ns).unwrap_or(system_call_ns),
             sleeping_call_ns: figure(|kernel| kernel.sleeping_call_ns).unwrap_or(system_call_ns),
-            transfer_ns_per_byte: figure(|kernel| kernel.transfer_ns_per_byte)
-                .unwrap_or(usual.transfer_ns_per_byte),
+            transfer_ns_per_byte,
+            file_write_ns_per_byte: figure(|kernel| kernel.file_write_ns_per_byte)
+                .unwrap_or(transfer_ns_per_byte),
             process_ns: figure(|kernel| kernel.process_ns).unwrap_or(usual.process_ns),
         }
     }

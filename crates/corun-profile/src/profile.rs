@@ -99,6 +99,8 @@ pub struct CoreDetail {
     pub sleeping_calls_pki: f64,
     /// Bytes that system calls read or write for the program, per 1000 instructions.
     pub transferred_bytes_pki: f64,
+    /// Those of them that were written to files. 0 of recordings that do not tell.
+    pub file_written_bytes_pki: f64,
     /// The phase's micro-traces, by their places in [`Recording::micro_traces`], with the share of
     /// the phase's instructions that each stands for; the shares sum to 1 where there are any.
     pub micro_traces: Vec<(u32, f64)>,
@@ -289,6 +291,7 @@ impl CoreDetail {
             ("mapping_calls_pki", self.mapping_calls_pki),
             ("sleeping_calls_pki", self.sleeping_calls_pki),
             ("transferred_bytes_pki", self.transferred_bytes_pki),
+            ("file_written_bytes_pki", self.file_written_bytes_pki),
         ] {
             Expected::PerThousand.check(key, value)?;
         }
@@ -297,6 +300,12 @@ impl CoreDetail {
             ("light_calls_pki", self.light_calls_pki, self.system_calls_pki, "system calls"),
             ("mapping_calls_pki", self.mapping_calls_pki, self.system_calls_pki, "system calls"),
             ("sleeping_calls_pki", self.sleeping_calls_pki, self.system_calls_pki, "system calls"),
+            (
+                "file_written_bytes_pki",
+                self.file_written_bytes_pki,
+                self.transferred_bytes_pki,
+                "bytes",
+            ),
         ] {
             if part > all {
                 let why = format!("found {part}, expected at most the {all} {what}");

@@ -75,6 +75,8 @@ struct CoreTable {
     sleeping_calls_pki: f64,
     transferred_bytes_pki: f64,
     #[serde(default)]
+    file_written_bytes_pki: f64,
+    #[serde(default)]
     micro_traces: Vec<(u32, f64)>,
 }
 
@@ -271,6 +273,7 @@ impl CoreTable {
             mapping_calls_pki: self.mapping_calls_pki,
             sleeping_calls_pki: self.sleeping_calls_pki,
             transferred_bytes_pki: self.transferred_bytes_pki,
+            file_written_bytes_pki: self.file_written_bytes_pki,
             micro_traces: self.micro_traces,
         })
     }
@@ -437,6 +440,9 @@ fn write_phase(out: &mut String, phase: &Phase) {
         }
     }
     line(out, "transferred_bytes_pki", rounded(core.transferred_bytes_pki));
+    if core.file_written_bytes_pki > 0.0 {
+        line(out, "file_written_bytes_pki", rounded(core.file_written_bytes_pki));
+    }
     write_curve(out, "instruction_curve", &core.instruction_curve);
     if let Some(cleared) = &core.cleared_curve {
         write_curve(out, "cleared_curve", cleared);

@@ -205,6 +205,7 @@ prop_compose! {
                 mapping_calls_pki: rates[2] * (1.0 - mispredicted) * shares[0],
                 sleeping_calls_pki: rates[2] * (1.0 - mispredicted) * (1.0 - shares[0]),
                 transferred_bytes_pki: rates[3],
+                file_written_bytes_pki: rates[3] * mispredicted,
                 micro_traces: vec![(0, shares[0]), (7, shares[1])],
             }),
         }

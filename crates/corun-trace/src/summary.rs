@@ -68,6 +68,7 @@ pub fn phase(figures: &Figures, traces: &mut Vec<MicroTrace>, most: usize) -> Op
             mapping_calls_pki: pki(counters.mapping_calls),
             sleeping_calls_pki: pki(counters.sleeping_calls),
             transferred_bytes_pki: pki(counters.transferred_bytes),
+            file_written_bytes_pki: pki(counters.file_written_bytes),
             micro_traces: (first as u32..).zip(weights.iter().map(|weight| weight / all)).collect(),
         })
     };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 use std::thread;
@@ -41,6 +41,9 @@ const SMALL_READ: usize = 512;
 /// Bytes and number of the reads that tell what a byte takes.
 const LARGE_READ: usize = 64 << 10;
 const LARGE_READS: u64 = 50;
+/// Bytes and number of the writes to a new file.
+const LARGE_WRITE: usize = 64 << 10;
+const LARGE_WRITES: u32 = 32;
 /// Processes of a sample.
 const PROCESSES: u32 = 8;
 
@@ -65,6 +68,7 @@ impl KernelCalls {
     pub(crate) fn new(cpu: CpuId, huge_pages: bool) -> Self {
         let mut points =
             vec![KernelFigure::SystemCall, KernelFigure::SleepingCall, KernelFigure::PageFault];
+        points.extend(file_writes().is_ok().then_some(KernelFigure::FileWritePerByte));
         points.extend(huge_pages.then_some(KernelFigure::HugePageFault));
         let file = std::env::current_exe().ok().filter(|path| bring_in(path).is_ok());
         if file.is_some() {
@@ -166,6 +170,17 @@ fn sleeping_calls() -> Sample {
     Sample::new(ns / f64::from(SLEEPS), false)
 }
 
+/// CPU time in ns of each byte that is written to a new file, which is removed then.
+fn file_writes() -> io::Result<Sample> {
+    let bytes = vec![1; LARGE_WRITE];
+    let mut done = Ok(());
+    let ns = cpu_time_ns(|| {
+        done = tempfile::tempfile()
+            .and_then(|mut file| (0..LARGE_WRITES).try_for_each(|_| file.write_all(&bytes)));
+    });
+    done.map(|()| Sample::new(ns / (f64::from(LARGE_WRITES) * LARGE_WRITE as f64), false))
+}
+
 /// CPU time in ns of a process that does nothing.
 fn processes(nothing: &Nothing) -> Sample {
     let sum = (0..PROCESSES).try_fold(0.0, |sum, _| nothing.run().map(|cpu_s| sum + cpu_s));
@@ -199,6 +214,7 @@ impl Experiment for KernelCalls {
             KernelFigure::TransferPerByte => {
                 self.file.as_ref().map_or(Ok(NO_SAMPLE), |file| transfer(file, &mut self.next))
             }
+            KernelFigure::FileWritePerByte => Ok(file_writes().unwrap_or(NO_SAMPLE)),
             KernelFigure::Process => Ok(self.nothing.as_ref().map_or(NO_SAMPLE, processes)),
             KernelFigure::SystemCall => {
                 let reading = timed(|| {

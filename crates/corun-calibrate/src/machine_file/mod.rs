@@ -112,6 +112,7 @@ fn place(spec: &mut MachineSpec, found: &Machine, figure: &Figure, value: f64) {
                 KernelFigure::MappingCall => &mut kernel.mapping_call_ns,
                 KernelFigure::SleepingCall => &mut kernel.sleeping_call_ns,
                 KernelFigure::TransferPerByte => &mut kernel.transfer_ns_per_byte,
+                KernelFigure::FileWritePerByte => &mut kernel.file_write_ns_per_byte,
                 KernelFigure::Process => &mut kernel.process_ns,
             } = Some(value);
         }

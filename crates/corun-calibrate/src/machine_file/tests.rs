@@ -46,6 +46,7 @@ fn figures_go_to_the_core_types_and_caches_that_they_are_of() {
         (Figure::Kernel(KernelFigure::SystemCall), estimate(77.77)),
         (Figure::Kernel(KernelFigure::MappingCall), estimate(2500.0)),
         (Figure::Kernel(KernelFigure::SleepingCall), estimate(14_000.0)),
+        (Figure::Kernel(KernelFigure::FileWritePerByte), estimate(0.4)),
     ]);
     let spec = spec(&found, &figures, "corun 1").unwrap();
     assert_eq!(spec.name, "this");
@@ -63,6 +64,7 @@ fn figures_go_to_the_core_types_and_caches_that_they_are_of() {
     let kernel = spec.kernel.unwrap();
     assert_eq!(kernel.system_call_ns, Some(77.77));
     assert_eq!((kernel.mapping_call_ns, kernel.sleeping_call_ns), (Some(2500.0), Some(14_000.0)));
+    assert_eq!(kernel.file_write_ns_per_byte, Some(0.4));
     assert_eq!(spec.spread["core_type.big.clock_mhz"], (3611.0, 4815.0));
     assert_eq!(spec.spread["kernel.mapping_call_ns"], (2250.0, 3000.0));
     assert!(spec.source_of("kernel.sleeping_call_ns").unwrap().contains("sleeping for 100 us"));

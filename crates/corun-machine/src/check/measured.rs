@@ -57,6 +57,7 @@ pub(super) fn machine(spec: &MachineSpec) -> Checked {
                 ("mapping_call_ns", kernel.mapping_call_ns),
                 ("sleeping_call_ns", kernel.sleeping_call_ns),
                 ("transfer_ns_per_byte", kernel.transfer_ns_per_byte),
+                ("file_write_ns_per_byte", kernel.file_write_ns_per_byte),
                 ("process_ns", kernel.process_ns),
             ],
         )?;

@@ -174,6 +174,28 @@ fn mapping_and_sleeping_calls_cost_what_the_machine_says() {
     assert_eq!(seconds(unknown, [0.5, 0.25]).1, seconds(unknown, [0.0, 0.0]).1);
 }
 
+/// Bytes that are written to a file cost what the machine says of them, and as others where it says nothing.
+#[test]
+fn bytes_that_are_written_to_files_cost_what_the_machine_says() {
+    const BYTES_PKI: f64 = 1000.0;
+    let seconds = |file_write_ns_per_byte: Option<f64>, written_share: f64| {
+        let costs = KernelCosts {
+            transfer_ns_per_byte: Some(0.1),
+            file_write_ns_per_byte,
+            ..KernelCosts::default()
+        };
+        gzip(costs, |core| {
+            core.transferred_bytes_pki = BYTES_PKI;
+            core.file_written_bytes_pki = BYTES_PKI * written_share;
+        })
+    };
+    let (instructions, read) = seconds(Some(0.5), 0.0);
+    let more_s = seconds(Some(0.5), 0.25).1 - read;
+    let expected_s = instructions * 1e-3 * BYTES_PKI * 0.25 * 0.4e-9;
+    assert!((more_s / expected_s - 1.0).abs() < 1e-3, "{more_s} {expected_s}");
+    assert_eq!(seconds(None, 0.25).1, seconds(None, 0.0).1);
+}
+
 /// Faults that map a file's pages cost what the machine says of them, and as others where it says nothing.
 #[test]
 fn faults_on_files_cost_what_the_machine_says() {

@@ -285,7 +285,8 @@ const WORK: KernelWork = KernelWork {
     mapping_calls: 2,
     sleeping_calls: 4,
     other_calls: 8,
-    transferred_bytes: 100,
+    other_transferred_bytes: 100,
+    file_written_bytes: 20,
 };
 
 #[test]
@@ -295,7 +296,8 @@ fn system_calls_are_of_all_kinds_together() {
     program.engine.add_kernel_work(&WORK);
     program.engine.add_kernel_work(&KernelWork { sleeping_calls: 1, ..KernelWork::default() });
     let counters = program.figures().counters;
-    assert_eq!((counters.system_calls, counters.transferred_bytes), (16, 100));
+    assert_eq!((counters.system_calls, counters.transferred_bytes), (16, 120));
+    assert_eq!(counters.file_written_bytes, 20);
     let kinds = (counters.light_calls, counters.mapping_calls, counters.sleeping_calls);
     assert_eq!(kinds, (1, 2, 5));
 }
@@ -311,6 +313,7 @@ fn without_the_kernel_nothing_is_cleared_and_no_fault_counted() {
     let Counters { system_calls, light_calls, transferred_bytes, .. } = figures.counters;
     assert_eq!((system_calls, light_calls, transferred_bytes), (0, 0, 0));
     assert_eq!((figures.counters.mapping_calls, figures.counters.sleeping_calls), (0, 0));
+    assert_eq!(figures.counters.file_written_bytes, 0);
     // That of the code was counted when the block was made known.
     assert_eq!((figures.counters.page_faults, figures.counters.file_faults), (1, 1));
     // Each line is a miss of the program's own, the first of its page too.

@@ -32,6 +32,8 @@ pub struct Counters {
     pub sleeping_calls: u64,
     /// Bytes that these read or wrote for the program.
     pub transferred_bytes: u64,
+    /// Those of them that were written to files.
+    pub file_written_bytes: u64,
 }
 
 /// What is looked at in bursts, each of which stands for as much as it has weight: of use as
@@ -174,8 +176,10 @@ pub struct KernelWork {
     pub sleeping_calls: u64,
     /// All other system calls.
     pub other_calls: u64,
-    /// Bytes that system calls read or wrote.
-    pub transferred_bytes: u64,
+    /// Bytes that system calls read or wrote, but for those written to files.
+    pub other_transferred_bytes: u64,
+    /// Bytes that system calls wrote to files.
+    pub file_written_bytes: u64,
 }
 
 impl Counters {
@@ -185,7 +189,8 @@ impl Counters {
         self.light_calls += light_calls;
         self.mapping_calls += mapping_calls;
         self.sleeping_calls += sleeping_calls;
-        self.transferred_bytes += work.transferred_bytes;
+        self.transferred_bytes += work.other_transferred_bytes + work.file_written_bytes;
+        self.file_written_bytes += work.file_written_bytes;
     }
 
     fn merge(&mut self, other: &Self) {
@@ -201,5 +206,6 @@ impl Counters {
         self.mapping_calls += other.mapping_calls;
         self.sleeping_calls += other.sleeping_calls;
         self.transferred_bytes += other.transferred_bytes;
+        self.file_written_bytes += other.file_written_bytes;
     }
 }

@@ -123,6 +123,7 @@ fn merged_core(parts: [(Option<&CoreDetail>, f64); 2]) -> Option<CoreDetail> {
         mapping_calls_pki: mean_of(|core| core.mapping_calls_pki),
         sleeping_calls_pki: mean_of(|core| core.sleeping_calls_pki),
         transferred_bytes_pki: mean_of(|core| core.transferred_bytes_pki),
+        file_written_bytes_pki: mean_of(|core| core.file_written_bytes_pki),
         micro_traces: traces.collect(),
     })
 }

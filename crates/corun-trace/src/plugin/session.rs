@@ -73,7 +73,8 @@ struct KernelWorkSums {
     mapping_calls: AtomicU64,
     sleeping_calls: AtomicU64,
     other_calls: AtomicU64,
-    transferred_bytes: AtomicU64,
+    other_transferred_bytes: AtomicU64,
+    file_written_bytes: AtomicU64,
 }
 
 impl KernelWorkSums {
@@ -95,7 +96,8 @@ impl KernelWorkSums {
             mapping_calls: take(&self.mapping_calls),
             sleeping_calls: take(&self.sleeping_calls),
             other_calls: take(&self.other_calls),
-            transferred_bytes: take(&self.transferred_bytes),
+            other_transferred_bytes: take(&self.other_transferred_bytes),
+            file_written_bytes: take(&self.file_written_bytes),
         }
     }
 }
@@ -138,6 +140,12 @@ fn mapped_files(maps: &str) -> impl Iterator<Item = (u64, u64)> + '_ {
         let number = |text| u64::from_str_radix(text, 16).ok();
         (inode != "0").then_some((number(begin)?, number(end)?))
     })
+}
+
+/// Is an open descriptor of this process a file, and no pipe, socket or device?
+fn is_file(descriptor: u64) -> bool {
+    let link = format!("/proc/self/fd/{}", descriptor as i32);
+    std::fs::metadata(link).is_ok_and(|found| found.is_file())
 }
 
 impl Session {
@@ -333,8 +341,12 @@ impl Session {
         let succeeded = result >= 0;
         let result = result.max(0) as u64;
         match work {
-            Work::Transfers => {
-                self.kernel_work.transferred_bytes.fetch_add(result, Relaxed);
+            Work::Writes(descriptor) if result > 0 && is_file(descriptor) => {
+                self.kernel_work.file_written_bytes.fetch_add(result, Relaxed);
+                return false;
+            }
+            Work::Transfers | Work::Writes(_) => {
+                self.kernel_work.other_transferred_bytes.fetch_add(result, Relaxed);
                 return false;
             }
             Work::MapsFile(bytes) if result > 0 && !self.is_dormant() => {

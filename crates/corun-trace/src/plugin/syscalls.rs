@@ -31,7 +31,9 @@ pub(crate) enum Work {
     Moves(u64, u64, u64),
     /// Moves the end of the heap; the call returns where to.
     MovesHeap,
-    /// Reads or writes; the call returns how many bytes.
+    /// Writes to this descriptor; the call returns how many bytes.
+    Writes(u64),
+    /// Reads, or writes to what is no file; the call returns how many bytes.
     Transfers,
     /// Changes what may be done with memory or how it will be used. All pages keep what they hold.
     Protects,
@@ -100,7 +102,9 @@ pub(crate) struct Numbers {
     signal: &'static [i64],
     /// mmap (or mmap2), munmap, madvise, brk, mremap, mprotect.
     memory: [i64; 6],
-    /// Those that return how many bytes they read or wrote.
+    /// write, pwrite64, writev.
+    writes: &'static [i64],
+    /// Others that return how many bytes they read or wrote.
     transfers: &'static [i64],
     /// nanosleep, clock_nanosleep, and with times of 64 bits where those of the others have 32.
     sleeps: &'static [i64],
@@ -115,8 +119,8 @@ pub(crate) struct Numbers {
 impl Work {
     /// Does it change what memory is mapped to or holds?
     pub(crate) fn changes_memory(self) -> bool {
-        use Work::{Light, Other, Protects, Transfers, Waits};
-        !matches!(self, Transfers | Protects | Waits | Light | Other)
+        use Work::{Light, Other, Protects, Transfers, Waits, Writes};
+        !matches!(self, Transfers | Writes(_) | Protects | Waits | Light | Other)
     }
 
     /// The kind of the call, once that is certain: of a call that waits by its result, of others before it begins.
@@ -127,7 +131,7 @@ impl Work {
                 Some(Kind::Sleeping)
             }
             (Self::Waits | Self::Light, _) => Some(Kind::Light),
-            (Self::Transfers | Self::Other, _) => Some(Kind::Other),
+            (Self::Transfers | Self::Writes(_) | Self::Other, _) => Some(Kind::Other),
             _ => Some(Kind::Mapping),
         }
     }
@@ -146,7 +150,8 @@ impl Numbers {
                 exit: &[60, 231],
                 signal: &[62, 200, 234],
                 memory: [9, 11, 28, 12, 25, 10],
-                transfers: &[0, 1, 17, 18, 19, 20, 40, 44, 45, 46, 47, 217, 326],
+                writes: &[1, 18, 20],
+                transfers: &[0, 17, 19, 40, 44, 45, 46, 47, 217, 326],
                 sleeps: &[35, 230],
                 futexes: &[202],
                 light: &[
@@ -162,7 +167,8 @@ impl Numbers {
                 exit: &[1, 252],
                 signal: &[37, 238, 270],
                 memory: [192, 91, 219, 45, 163, 125],
-                transfers: &[3, 4, 145, 146, 180, 181, 187, 220],
+                writes: &[4, 181, 146],
+                transfers: &[3, 145, 180, 187, 220],
                 sleeps: &[162, 267, 407],
                 futexes: &[240, 422],
                 light: &[
@@ -178,7 +184,8 @@ impl Numbers {
                 exit: &[1, 248],
                 signal: &[37, 238, 268],
                 memory: [192, 91, 220, 45, 163, 125],
-                transfers: &[3, 4, 145, 146, 180, 181, 187, 217],
+                writes: &[4, 181, 146],
+                transfers: &[3, 145, 180, 187, 217],
                 sleeps: &[162, 265, 407],
                 futexes: &[240, 422],
                 light: &[
@@ -198,7 +205,8 @@ impl Numbers {
                 exit: &[93, 94],
                 signal: &[129, 130, 131],
                 memory: [222, 215, 233, 214, 216, 226],
-                transfers: &[61, 63, 64, 65, 66, 67, 68, 71, 206, 207, 211, 212, 285],
+                writes: &[64, 68, 66],
+                transfers: &[61, 63, 65, 67, 71, 206, 207, 211, 212, 285],
                 sleeps: &[101, 115, 407],
                 futexes: &[98, 422],
                 light: &[
@@ -214,6 +222,7 @@ impl Numbers {
                 exit: &[],
                 signal: &[],
                 memory: [-1; 6],
+                writes: &[],
                 transfers: &[],
                 sleeps: &[],
                 futexes: &[],
@@ -261,6 +270,8 @@ impl Numbers {
         } else if self.futexes.contains(&number) {
             let waits = FUTEX_WAITS.contains(&(second & !FUTEX_FLAGS & u64::from(u32::MAX)));
             if waits { Work::Waits } else { Work::Light }
+        } else if self.writes.contains(&number) {
+            Work::Writes(first)
         } else if self.transfers.contains(&number) {
             Work::Transfers
         } else if self.light.contains(&number) {
@@ -316,7 +327,9 @@ mod tests {
         assert_eq!(numbers.work(25, [4096, 8192, 16_384, 1, 0]), Work::Moves(4096, 8192, 16_384));
         assert!(!numbers.work(0, [0; 5]).changes_memory());
         assert!(numbers.work(12, [0; 5]).changes_memory());
-        assert_eq!(Numbers::of_target("aarch64").work(64, [1, 2, 3, 0, 0]), Work::Transfers);
+        assert_eq!(Numbers::of_target("aarch64").work(64, [1, 2, 3, 0, 0]), Work::Writes(1));
+        assert_eq!(Numbers::of_target("aarch64").work(63, [1, 2, 3, 0, 0]), Work::Transfers);
+        assert!(!Work::Writes(1).changes_memory());
         assert_eq!(numbers.work(39, [0; 5]), Work::Light);
         assert_eq!(Numbers::of_target("aarch64").work(178, [0; 5]), Work::Light);
         assert!(!Work::Light.changes_memory());

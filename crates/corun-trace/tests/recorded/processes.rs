@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use corun_profile::{CoreDetail, ProcessRecord, ProfileData, Recording};
+use corun_profile::{CoreDetail, Phase, ProcessRecord, ProfileData, Recording};
 use corun_trace::{Recorded, Request, record};
 
 /// A request for a shell's command line; `None` where QEMU is missing.
@@ -187,6 +187,29 @@ fn calls_that_sleep_and_that_map_are_counted() {
     let time = "(ctypes.c_long * 2)(0, 100000)";
     let waited = run(&format!("libc.syscall(202, ctypes.byref(ctypes.c_int(1)), 0, 1, {time})"));
     assert_eq!(waited.unwrap()[1] - sleeping, 60.0);
+}
+
+/// Of what is written to a file, a pipe and a device, the first alone has pages found for it.
+#[test]
+fn what_is_written_to_files_is_told_from_other_bytes() {
+    let Some((recorded, _)) = python(
+        "import os, tempfile\n\
+         file, (read, pipe) = tempfile.TemporaryFile(), os.pipe()\n\
+         null = os.open(\"/dev/null\", os.O_WRONLY)\n\
+         for _ in range(7): os.write(file.fileno(), bytes(10_000))\n\
+         for one in (pipe, null): os.write(one, bytes(20_000))\n",
+    ) else {
+        return;
+    };
+    let phases = recording(&recorded).phases;
+    let sum = |rate: fn(&CoreDetail) -> f64| {
+        let bytes = |phase: &Phase| rate(phase.core.as_ref().unwrap()) * phase.instructions as f64;
+        phases.iter().map(bytes).sum::<f64>() * 1e-3
+    };
+    let [written, all] =
+        [sum(|core| core.file_written_bytes_pki), sum(|core| core.transferred_bytes_pki)];
+    assert!((written / 70_000.0 - 1.0).abs() < 1e-3, "{written}");
+    assert!(all > 110_000.0 * 0.999, "{all}");
 }
 
 #[test]
