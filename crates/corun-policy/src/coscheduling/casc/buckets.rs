@@ -1,9 +1,15 @@
 //! Bucketization (CASC, section 4.3.1): each CPU gets the largest PCMR of a thread that may run on it.
 //!
 //! All start at the maximum. While their mean is above the threshold, the MAX_PCMR of one CPU is
-//! lowered by one: that of the CPU for which this newly restricts the fewest threads (the first of
-//! equals), never of one that is some thread's last. Since a step does not depend on the threshold, a
-//! higher threshold only stops sooner.
+//! lowered by one: that of the CPU for which this newly restricts the fewest threads (of equals that with the highest
+//! MAX_PCMR, the first of several), never of one that is some thread's last. Since a step does not depend on the threshold,
+//! a higher threshold only stops sooner.
+//!
+//! The paper says nothing of equals. With the first CPU it would go on to 0 before any other is touched, so that no
+//! threshold but the highest leaves each CPU a thread where many threads are alike. With the highest the CPUs come down
+//! together, and the paper's own example (threshold 5 for the threads of Fig. 4) comes out.
+
+use std::cmp::Reverse;
 
 /// A thread as bucketization sees it.
 #[derive(Debug, Clone, PartialEq)]
@@ -143,18 +149,25 @@ impl Lowering {
         if self.max_pcmr[cpu] == 0 || last { CLOSED } else { self.marginal(cpu).count() as u32 }
     }
 
+    /// The order in which CPUs are lowered.
+    fn rank(&self, cpu: usize) -> (u32, Reverse<u32>, usize) {
+        (self.penalty[cpu], Reverse(self.max_pcmr[cpu]), cpu)
+    }
+
     /// Lowers until the threshold is met, and says whether it is.
     fn run(&mut self, threshold: f64) -> bool {
-        let most = threshold * self.max_pcmr.len() as f64;
+        let cpus = self.max_pcmr.len();
+        let most = threshold * cpus as f64;
         while f64::from(self.sum) > most {
-            let least = self.penalty.iter().enumerate().min_by_key(|&(cpu, &own)| (own, cpu));
-            let Some((cpu, _)) = least.filter(|(_, own)| **own != CLOSED) else { return false };
+            let least = (0..cpus).map(|cpu| self.rank(cpu)).min();
+            let Some((penalty, _, cpu)) = least else { return false };
+            if penalty == CLOSED {
+                return false;
+            }
             // The next best; until it is better than this one, this one goes on.
-            let others = self.penalty.iter().enumerate().filter(|(other, _)| *other != cpu);
-            let next = others.map(|(other, &own)| (own, other)).min().unwrap_or((CLOSED, 0));
-            while f64::from(self.sum) > most
-                && self.penalty[cpu] != CLOSED
-                && (self.penalty[cpu], cpu) < next
+            let others = (0..cpus).filter(|&other| other != cpu).map(|other| self.rank(other));
+            let next = others.min().unwrap_or((CLOSED, Reverse(0), 0));
+            while f64::from(self.sum) > most && self.penalty[cpu] != CLOSED && self.rank(cpu) < next
             {
                 self.lower(cpu);
             }
