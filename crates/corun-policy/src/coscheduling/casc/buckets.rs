@@ -159,14 +159,20 @@ impl Lowering {
         let cpus = self.max_pcmr.len();
         let most = threshold * cpus as f64;
         while f64::from(self.sum) > most {
-            let least = (0..cpus).map(|cpu| self.rank(cpu)).min();
-            let Some((penalty, _, cpu)) = least else { return false };
+            // The best and the next best; until that one is better, the best goes on.
+            let mut least = (CLOSED, Reverse(0), 0);
+            let mut next = least;
+            for rank in (0..cpus).map(|cpu| self.rank(cpu)) {
+                if rank < least {
+                    (least, next) = (rank, least);
+                } else if rank < next {
+                    next = rank;
+                }
+            }
+            let (penalty, _, cpu) = least;
             if penalty == CLOSED {
                 return false;
             }
-            // The next best; until it is better than this one, this one goes on.
-            let others = (0..cpus).filter(|&other| other != cpu).map(|other| self.rank(other));
-            let next = others.min().unwrap_or((CLOSED, Reverse(0), 0));
             while f64::from(self.sum) > most && self.penalty[cpu] != CLOSED && self.rank(cpu) < next
             {
                 self.lower(cpu);
