@@ -68,12 +68,12 @@ pub(super) fn mean(max_pcmr: &[u32]) -> f64 {
 /// Finds each CPU's MAX_PCMR.
 pub(super) fn bucketize(items: &[Item], cpus: usize, limits: &Limits) -> Buckets {
     let mut threshold = limits.threshold;
+    let mut lowering = Lowering::new(items, cpus);
+    lowering.run(threshold);
     loop {
-        let mut lowering = Lowering::new(items, cpus);
-        let met = lowering.run(threshold);
-        let max_pcmr = lowering.max_pcmr;
-        if threshold >= 100.0 || leaves_enough(items, &max_pcmr, limits.min_threads) {
-            return Buckets { max_pcmr, threshold, met };
+        let met = lowering.raise_back(threshold);
+        if threshold >= 100.0 || leaves_enough(items, &lowering.max_pcmr, limits.min_threads) {
+            return Buckets { max_pcmr: lowering.max_pcmr, threshold, met };
         }
         threshold = (threshold.max(1e-3) * limits.growth).min(100.0);
     }
@@ -101,6 +101,8 @@ const CLOSED: u32 = u32::MAX;
 struct Lowering {
     max_pcmr: Vec<u32>,
     sum: u32,
+    /// The CPU of each step so far.
+    steps: Vec<usize>,
     /// Threads by level.
     at_level: Vec<Vec<usize>>,
     /// By thread: CPUs that it may still use.
@@ -123,6 +125,7 @@ impl Lowering {
         let mut lowering = Self {
             max_pcmr: vec![maximum; cpus],
             sum: maximum * cpus as u32,
+            steps: Vec::new(),
             at_level,
             open: items
                 .iter()
@@ -154,8 +157,8 @@ impl Lowering {
         (self.penalty[cpu], Reverse(self.max_pcmr[cpu]), cpu)
     }
 
-    /// Lowers until the threshold is met, and says whether it is.
-    fn run(&mut self, threshold: f64) -> bool {
+    /// Lowers until the threshold is met, or nobody can be lowered any more.
+    fn run(&mut self, threshold: f64) {
         let cpus = self.max_pcmr.len();
         let most = threshold * cpus as f64;
         while f64::from(self.sum) > most {
@@ -171,14 +174,26 @@ impl Lowering {
             }
             let (penalty, _, cpu) = least;
             if penalty == CLOSED {
-                return false;
+                return;
             }
             while f64::from(self.sum) > most && self.penalty[cpu] != CLOSED && self.rank(cpu) < next
             {
                 self.lower(cpu);
             }
         }
-        true
+    }
+
+    /// Takes back the last steps that a higher threshold does not ask for, and says whether the threshold is met. Nothing is
+    /// lowered after this.
+    fn raise_back(&mut self, threshold: f64) -> bool {
+        let most = threshold * self.max_pcmr.len() as f64;
+        while f64::from(self.sum + 1) <= most
+            && let Some(cpu) = self.steps.pop()
+        {
+            self.max_pcmr[cpu] += 1;
+            self.sum += 1;
+        }
+        f64::from(self.sum) <= most
     }
 
     fn lower(&mut self, cpu: usize) {
@@ -191,6 +206,7 @@ impl Lowering {
         let level = self.max_pcmr[cpu];
         self.max_pcmr[cpu] -= 1;
         self.sum -= 1;
+        self.steps.push(cpu);
         self.penalty[cpu] = self.penalty_of(cpu);
         if last {
             // Somebody has one CPU left: whichever it is, it stays open.

@@ -141,6 +141,9 @@ proptest! {
         }
         prop_assert_eq!(buckets.met, mean(&buckets.max_pcmr) <= buckets.threshold + 1e-9);
         prop_assert!(buckets.threshold >= threshold.min(100.0));
+        // A threshold that grew comes to what it would have come to at once.
+        let at_once = Limits { threshold: buckets.threshold, growth: 1.5, min_threads: 0 };
+        prop_assert_eq!(&bucketize(&threads, cpus, &at_once), &buckets);
         // Never raised.
         let highest = threads.iter().map(Item::level).max().unwrap();
         prop_assert!(buckets.max_pcmr.iter().all(|&max| max <= highest));
