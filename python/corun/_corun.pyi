@@ -281,6 +281,7 @@ def compare(
     options: ModelOptions | None,
     time_limit_s: float,
     as_live: str | None,
+    objective: str,
 ) -> Comparison: ...
 def simulate(
     policy: Any,

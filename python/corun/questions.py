@@ -47,6 +47,7 @@ def compare(
     options: _corun.ModelOptions | None = None,
     time_limit_s: float = 60.0,
     as_live: str | None = None,
+    objective: str = "antt",
 ) -> Comparison:
     """Policies side by side on a simulated machine, with the best and the worst placement.
 
@@ -78,6 +79,8 @@ def compare(
     as_live
         Policies see the machine as poorly as on a real one, with these settings: ``""`` or
         ``"refused=0.2,noise=0.05"`` (docs/simulator.md). None: they see everything.
+    objective
+        By what the bounds are the best and the worst, and how far above the best the policies are; as of :func:`place`.
 
     Raises
     ------
@@ -96,6 +99,7 @@ def compare(
         options,
         time_limit_s,
         as_live,
+        objective,
     )
     return Comparison(native)
 
@@ -150,7 +154,8 @@ def place(
         ``optimal-cluster``, which also clusters the ways of each LLC.
     objective
         What ``optimal`` optimises: ``antt`` (least mean slowdown), ``stp`` (highest sum of
-        1 / slowdown), ``max-slowdown`` or ``unfairness``.
+        1 / slowdown), ``max-slowdown``, ``unfairness``, or on machines with power figures ``energy``
+        (least energy above idle for the work done) or ``energy-delay`` (the same times the delay).
     seed
         Seed of the policies that draw at random.
     time_limit_s

@@ -49,6 +49,15 @@ pub struct PlacementDocument {
     pub unfairness: Option<f64>,
     /// Mean slowdown.
     pub antt: Option<f64>,
+    /// What the machine draws above idle, in watts; none where its power is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub power_above_idle_w: Option<f64>,
+    /// Energy above idle for what a program does in a second alone, in joules.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub energy_per_work_j: Option<f64>,
+    /// The same times how many times as long that takes as alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub energy_delay_per_work_j: Option<f64>,
     /// The objective's value.
     pub value: Option<f64>,
     /// Relative distance to the best bound; none where nothing was searched.
@@ -128,6 +137,9 @@ impl PlacementDocument {
         let rounded = |value: f64| round(value, DIGITS);
         let extrapolated = scenario.names.iter().zip(outcomes).filter(|(_, one)| one.extrapolated);
         let machine = scenario.machine();
+        let bytes_per_s = outcomes.iter().map(|one| one.bytes_per_s).sum();
+        let above_idle_w = machine.power_above_idle_w(cpus.iter().copied(), bytes_per_s);
+        let energy = |of: Objective| of.value(&slowdowns, above_idle_w).map(rounded);
         Self {
             policy: policy.map(str::to_owned),
             objective: objective.name(),
@@ -140,7 +152,10 @@ impl PlacementDocument {
             stp: metrics::stp(&slowdowns).map(rounded),
             unfairness: metrics::unfairness(&slowdowns).map(rounded),
             antt: metrics::antt(&slowdowns).map(rounded),
-            value: objective.value(&slowdowns).map(rounded),
+            power_above_idle_w: above_idle_w.map(rounded),
+            energy_per_work_j: energy(Objective::Energy),
+            energy_delay_per_work_j: energy(Objective::EnergyDelay),
+            value: objective.value(&slowdowns, above_idle_w).map(rounded),
             gap: proof.gap,
             proven: proof.proven,
             solver_seconds: proof.solver_seconds,
@@ -258,6 +273,7 @@ impl PlacementMethod {
         stop: &AtomicBool,
     ) -> Result<PlacementDocument> {
         scenario.one_cpu_each()?;
+        objective.check(scenario.machine())?;
         let (cpus, proof) = match self {
             Self::Search(goal, time_limit_s) => {
                 searched(scenario, objective, *goal, *time_limit_s, stop)?

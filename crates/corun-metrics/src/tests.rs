@@ -35,6 +35,18 @@ fn a_joule_of_four_gigainstructions_in_two_seconds() {
 }
 
 #[test]
+fn energy_for_a_unit_of_work() {
+    // A second of 60 W does 1 + 1/2 of what a second alone does, each unit of it in 2 / 1.5 times the time.
+    assert_eq!(energy_per_work_j(60.0, &[1.0, 2.0]), Some(40.0));
+    assert!(close(energy_delay_per_work_j(60.0, &[1.0, 2.0]), 40.0 * 2.0 / 1.5));
+    assert_eq!(energy_per_work_j(0.0, &[1.0]), Some(0.0));
+    for (power, slowdowns) in [(-1.0, &[1.0][..]), (f64::NAN, &[1.0]), (1.0, &[]), (1.0, &[0.0])] {
+        assert_eq!(energy_per_work_j(power, slowdowns), None);
+        assert_eq!(energy_delay_per_work_j(power, slowdowns), None);
+    }
+}
+
+#[test]
 fn spread_of_a_sample() {
     // Mean 4, squares 4 + 0 + 4, variance 8 / 2.
     let times = [2.0, 4.0, 6.0];

@@ -100,6 +100,25 @@ pub fn edp_joule_seconds_per_instruction(
         .filter(|_| known && instructions.is_finite())
 }
 
+/// Energy for a unit of work, in joules: what is drawn above idle over the work done in a second. The unit of work is
+/// what a program does in a second alone, so that programs of these slowdowns do sum(1 / slowdown) (STP) of it a
+/// second. Lower is better.
+///
+/// `None` for an empty slice, a slowdown that is not finite and above 0, and a power that is negative or not finite.
+pub fn energy_per_work_j(above_idle_w: f64, slowdowns: &[f64]) -> Option<f64> {
+    finite(above_idle_w / stp(slowdowns)?).filter(|_| above_idle_w >= 0.0)
+}
+
+/// Energy for a unit of work, [`energy_per_work_j`], times how many times as long the work takes as alone: the harmonic
+/// mean of the slowdowns, n / STP. In joules; lower is better. For work that is given it is in proportion to energy x
+/// time.
+///
+/// `None` as for [`energy_per_work_j`].
+pub fn energy_delay_per_work_j(above_idle_w: f64, slowdowns: &[f64]) -> Option<f64> {
+    let delay = slowdowns.len() as f64 / stp(slowdowns)?;
+    finite(energy_per_work_j(above_idle_w, slowdowns)? * delay)
+}
+
 /// How far a mean slowdown is above the optimal one, in percent:
 /// (mean slowdown / optimal mean slowdown - 1) * 100.
 ///

@@ -34,37 +34,37 @@ pub fn enumerate<C: Contention>(
     goal: Goal,
 ) -> Option<Enumerated> {
     let space = SearchSpace::new(machine, contention, (0..programs).collect(), &[]);
-    let criterion = Criterion::new(objective, goal, programs);
+    let criterion = space.criterion(objective, goal);
     let mut every = Vec::new();
     let mut scratch = C::Scratch::default();
     maps(space.cpus(), programs, &mut Vec::new(), &mut |cpus| {
-        every.push((space.slowdowns(cpus, &mut scratch), cpus.to_vec()));
+        every.push((space.judged(objective, cpus, &mut scratch), cpus.to_vec()));
     });
-    let value = |slowdowns: &[f64]| criterion.value(criterion.score_of(slowdowns));
-    let mean =
-        every.iter().map(|(slowdowns, _)| value(slowdowns)).sum::<f64>() / every.len() as f64;
-    let candidate = |criterion: &Criterion, (slowdowns, cpus): &(Vec<f64>, Vec<usize>)| {
-        let score = criterion.score_of(slowdowns);
-        let llc = cpus.iter().map(|&cpu| space.place_of[cpu].0).collect();
-        Candidate { score, placement: crate::search_space::CpuPlacement { llc, cpu: cpus.clone() } }
+    let score = |criterion: &Criterion, (slowdowns, above_idle_w): &(Vec<f64>, Option<f64>)| {
+        criterion.score_of(slowdowns, *above_idle_w)
     };
-    let lowest = |criterion: &Criterion, most: f64| {
+    let values = every.iter().map(|(judged, _)| criterion.value(score(&criterion, judged)));
+    let mean = values.sum::<f64>() / every.len() as f64;
+    let lowest = |criterion: &Criterion, keep: &dyn Fn(f64) -> bool, by: &Criterion| {
         every
             .iter()
-            .filter(|(slowdowns, _)| {
-                Criterion::new(objective, goal, programs).score_of(slowdowns) <= most
+            .filter(|(judged, _)| keep(score(by, judged)))
+            .map(|(judged, cpus)| {
+                let llc = cpus.iter().map(|&cpu| space.place_of[cpu].0).collect();
+                let placement = crate::search_space::CpuPlacement { llc, cpu: cpus.clone() };
+                Candidate { score: score(criterion, judged), placement }
             })
-            .map(|one| candidate(criterion, one))
             .min_by(|a, b| (key(a.score), &a.placement).cmp(&(key(b.score), &b.placement)))
     };
-    let mut best = lowest(&criterion, f64::INFINITY)?;
+    let mut best = lowest(&criterion, &|_| true, &criterion)?;
     if objective == Objective::Unfairness && goal == Goal::Best {
-        let stp = Criterion::new(Objective::Stp, Goal::Best, programs);
-        best = lowest(&stp, best.score * (1.0 + UNFAIRNESS_ROOM))?;
+        let stp = space.criterion(Objective::Stp, Goal::Best);
+        let most = best.score * (1.0 + UNFAIRNESS_ROOM);
+        best = lowest(&stp, &|unfairness| unfairness <= most, &criterion)?;
     }
-    let slowdowns = space.slowdowns(&best.placement.cpu, &mut scratch);
+    let value = criterion.value(space.score(&criterion, &best.placement.cpu, &mut scratch));
     Some(Enumerated {
-        value: value(&slowdowns),
+        value,
         llc: best.placement.llc,
         cpu: best.placement.cpu,
         mean,

@@ -32,8 +32,15 @@ impl Completion {
         let sets = 1usize << space.programs;
         let layers: usize = space.orbits.iter().map(|orbit| orbit.llcs.len() + 1).product();
         let is_split = layers.saturating_mul(sets) <= MOST_STATES;
-        let parts: Vec<PartialScore> =
-            groups.iter().map(|group| criterion.of_all(group.spans.iter().copied())).collect();
+        let part = |group: &ProgramGroup<C::Share>| {
+            let part = criterion.of_all(group.spans.iter().copied());
+            if !criterion.objective.is_of_power() {
+                return part;
+            }
+            let slots = space.slots_of(space.orbits[group.orbit].llcs[0], &group.assignment);
+            criterion.join(part, space.drawn(&criterion, &slots, &group.shares))
+        };
+        let parts: Vec<PartialScore> = groups.iter().map(part).collect();
         let kinds = if is_split { space.orbits.len() } else { 1 };
         let kind = |orbit: usize| if is_split { orbit } else { 0 };
         let mut counts = vec![0; kinds];

@@ -49,6 +49,15 @@ pub trait Contention: Sync {
     /// Memory traffic that a share asks for, in bytes a second.
     fn traffic(&self, share: &Self::Share) -> f64;
 
+    /// Memory traffic of all of `slots` together as [`Contention::couple`] has them, in bytes a second: at most what
+    /// their shares ask for.
+    fn passing(
+        &self,
+        slots: &[CpuSlot],
+        shares: &[Self::Share],
+        scratch: &mut Self::Scratch,
+    ) -> f64;
+
     /// How the groups affect one another.
     fn coupling(&self) -> Coupling;
 }

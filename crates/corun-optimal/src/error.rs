@@ -20,6 +20,14 @@ pub enum PlacementError {
         /// LLCs of the machine.
         llcs: usize,
     },
+    /// Energy is asked for and not known.
+    #[error(
+        "{machine} has no power figures: its machine file has no [power], so that no energy can be told"
+    )]
+    NoPower {
+        /// The machine's name.
+        machine: String,
+    },
     /// A program is not always running.
     #[error("{program} {why}: the optimum is defined for programs that run all the time")]
     NotRunning {

@@ -116,15 +116,16 @@ fn visit<C: Contention>(
     stop: &StopRule<'_>,
 ) -> Option<RandomExpectation> {
     let mut scratch = C::Scratch::default();
-    let first = space.slowdowns(&placements.first()?.0, &mut scratch);
-    let offset = objective.value(&first)?;
+    let (first, above_idle_w) = space.judged(objective, &placements.first()?.0, &mut scratch);
+    let offset = objective.value(&first, above_idle_w)?;
     let chunks: Vec<Option<Sums>> = placements
         .par_chunks(CHUNK)
         .map_init(Bounder::<C>::default, |bounder, chunk| {
             let mut sums = Sums::new(space.programs);
             for (cpus, maps) in chunk {
-                let slowdowns = space.slowdowns(cpus, &mut bounder.scratch);
-                sums.add(*maps, objective.value(&slowdowns)?, offset, &slowdowns);
+                let (slowdowns, above_idle_w) = space.judged(objective, cpus, &mut bounder.scratch);
+                let value = objective.value(&slowdowns, above_idle_w)?;
+                sums.add(*maps, value, offset, &slowdowns);
             }
             (!stop.is_due()).then_some(sums)
         })
@@ -153,8 +154,8 @@ fn draw<C: Contention>(
             break;
         }
         let cpus = index::sample(&mut random, space.cpus(), space.programs).into_vec();
-        let slowdowns = space.slowdowns(&cpus, &mut scratch);
-        let value = objective.value(&slowdowns)?;
+        let (slowdowns, above_idle_w) = space.judged(objective, &cpus, &mut scratch);
+        let value = objective.value(&slowdowns, above_idle_w)?;
         sums.add(1.0, value, *offset.get_or_insert(value), &slowdowns);
     }
     Some(sums.expectation(offset?, false))

@@ -163,7 +163,9 @@ impl<'p> JointProblem<'p> {
             Objective::MeanSlowdown => (PartitionObjective::MeanSlowdown, false),
             Objective::Stp => (PartitionObjective::Stp, false),
             Objective::MaxSlowdown => (PartitionObjective::MaxSlowdown, true),
-            Objective::Unfairness => return Err(JointError::Objective),
+            Objective::Unfairness | Objective::Energy | Objective::EnergyDelay => {
+                return Err(JointError::Objective);
+            }
         };
         // LLCs that are mirror images of one another have one table.
         let machine = self.model.machine();

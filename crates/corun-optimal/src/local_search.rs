@@ -10,13 +10,40 @@ use crate::objective::{Criterion, key};
 use crate::search::{Candidate, StopRule};
 use crate::search_space::SearchSpace;
 
-/// Programs dealt out to the LLCs by turns.
-pub(crate) fn dealt<C: Contention>(space: &SearchSpace<C>) -> Vec<usize> {
+/// Programs dealt out by turns to the LLCs of the first packages, so many of them.
+fn dealt<C: Contention>(space: &SearchSpace<C>, packages: usize) -> Vec<usize> {
+    let machine = space.machine;
+    let is_used = |cpu: &usize| machine.cpus()[*cpu].package < packages;
     let rounds = space.llcs.iter().map(|slots| slots.len()).max().unwrap_or(0);
     let turns = (0..rounds).flat_map(|round| {
         space.llcs.iter().filter_map(move |slots| slots.cpus.get(round).copied())
     });
-    turns.take(space.programs).collect()
+    turns.filter(is_used).take(space.programs).collect()
+}
+
+/// What exchanges and moves make of programs dealt out to all LLCs by turns, and how many placements were looked at.
+/// Where the packages draw power, the best of what they make of programs dealt out to so many packages and fewer: one move
+/// after the other empties no package, as long as each by itself saves nothing.
+pub(crate) fn searched_from_dealt<C: Contention>(
+    space: &SearchSpace<C>,
+    criterion: &Criterion,
+    stop: &StopRule<'_>,
+) -> (Candidate, u64) {
+    let packages = space.machine.packages().len();
+    let (mut best, mut looked) = local_search(space, criterion, dealt(space, packages), stop);
+    if !criterion.objective.is_of_power() {
+        return (best, looked);
+    }
+    let fewer = (1..packages).map(|packages| dealt(space, packages));
+    for start in fewer.filter(|start| start.len() == space.programs) {
+        let rest = StopRule { nodes: stop.nodes.saturating_sub(looked), ..*stop };
+        let (found, more) = local_search(space, criterion, start, &rest);
+        looked += more;
+        if found.beats(&best) {
+            best = found;
+        }
+    }
+    (best, looked)
 }
 
 /// Takes the best exchange or move until none helps, or it is time to stop; of more than
@@ -28,9 +55,7 @@ pub(crate) fn local_search<C: Contention>(
     stop: &StopRule<'_>,
 ) -> (Candidate, u64) {
     let mut scratch = C::Scratch::default();
-    let score = |cpus: &[usize], scratch: &mut C::Scratch| {
-        criterion.score_of(&space.slowdowns(cpus, scratch))
-    };
+    let score = |cpus: &[usize], scratch: &mut C::Scratch| space.score(criterion, cpus, scratch);
     let mut at = start;
     let mut reached = score(&at, &mut scratch);
     let mut looked = 1;

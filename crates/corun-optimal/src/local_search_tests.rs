@@ -24,6 +24,10 @@ impl Contention for Alone {
         0.0
     }
 
+    fn passing(&self, _: &[CpuSlot], _: &[()], (): &mut ()) -> f64 {
+        0.0
+    }
+
     fn coupling(&self) -> Coupling {
         Coupling::Apart
     }

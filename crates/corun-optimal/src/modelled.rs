@@ -124,6 +124,18 @@ impl<'p> PlacementProblem<'p> {
             .with_fixed_nodes(nodes))
     }
 
+    /// The outcomes of all of `slots` together, into the scratch.
+    fn solve(&self, slots: &[CpuSlot], shares: &[Demand], scratch: &mut ModelScratch) {
+        let mut flows: Vec<Flow<'_>> = recycled(std::mem::take(&mut scratch.flows));
+        flows.extend(slots.iter().zip(shares).map(|(slot, demand)| Flow {
+            member: self.member(slot),
+            demand: *demand,
+            home: &self.homes[slot.program],
+        }));
+        self.model.couple(&flows, &mut scratch.scratch, &mut scratch.outcomes);
+        scratch.flows = recycled(flows);
+    }
+
     fn member(&self, slot: &CpuSlot) -> Member<'p> {
         Member {
             program: &self.programs[slot.program],
@@ -254,19 +266,17 @@ impl Contention for PlacementProblem<'_> {
         scratch: &mut ModelScratch,
         slowdowns: &mut Vec<f64>,
     ) {
-        let mut flows: Vec<Flow<'_>> = recycled(std::mem::take(&mut scratch.flows));
-        flows.extend(slots.iter().zip(shares).map(|(slot, demand)| Flow {
-            member: self.member(slot),
-            demand: *demand,
-            home: &self.homes[slot.program],
-        }));
-        self.model.couple(&flows, &mut scratch.scratch, &mut scratch.outcomes);
+        self.solve(slots, shares, scratch);
         slowdowns.extend(scratch.outcomes.iter().map(|outcome| outcome.slowdown));
-        scratch.flows = recycled(flows);
     }
 
     fn traffic(&self, share: &Demand) -> f64 {
         share.bytes_per_s
+    }
+
+    fn passing(&self, slots: &[CpuSlot], shares: &[Demand], scratch: &mut ModelScratch) -> f64 {
+        self.solve(slots, shares, scratch);
+        scratch.outcomes.iter().map(|outcome| outcome.bytes_per_s).sum()
     }
 
     fn coupling(&self) -> Coupling {

@@ -1,7 +1,10 @@
 //! What a placement is judged by, and what a part of a placement can still reach.
 
+use corun_machine::Machine;
 use corun_metrics as metrics;
 use serde::{Deserialize, Serialize};
+
+use crate::error::PlacementError;
 
 /// What a placement is judged by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -16,6 +19,12 @@ pub enum Objective {
     /// Max slowdown / min slowdown; the best is the least, and among placements within 1e-6 of it
     /// that of the highest STP.
     Unfairness,
+    /// Energy above idle for a unit of work ([`metrics::energy_per_work_j`]); the best is the least. It is known where the
+    /// machine has power figures.
+    Energy,
+    /// Energy x delay for a unit of work ([`metrics::energy_delay_per_work_j`]); the best is the least. Where
+    /// [`Objective::Energy`] is known.
+    EnergyDelay,
 }
 
 /// The best placement or the worst one.
@@ -36,31 +45,52 @@ const ROUNDING: f64 = 1e-12;
 
 impl Objective {
     /// All of them, with the names by which they are asked for.
-    pub const NAMED: [(&'static str, Self); 4] = [
+    pub const NAMED: [(&'static str, Self); 6] = [
         ("antt", Self::MeanSlowdown),
         ("stp", Self::Stp),
         ("max-slowdown", Self::MaxSlowdown),
         ("unfairness", Self::Unfairness),
+        ("energy", Self::Energy),
+        ("energy-delay", Self::EnergyDelay),
     ];
 
     /// Its name.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::MeanSlowdown => "antt",
-            Self::Stp => "stp",
-            Self::MaxSlowdown => "max-slowdown",
-            Self::Unfairness => "unfairness",
-        }
+        let named = Self::NAMED.into_iter().find(|(_, one)| *one == self);
+        named.map_or("", |(name, _)| name)
     }
 
-    /// The objective's value of some slowdowns; `None` unless there is one and all are finite and
-    /// above 0.
-    pub fn value(self, slowdowns: &[f64]) -> Option<f64> {
+    /// Does it ask what the machine draws?
+    pub fn is_of_power(self) -> bool {
+        matches!(self, Self::Energy | Self::EnergyDelay)
+    }
+
+    /// Is more of it better?
+    pub fn is_largest_best(self) -> bool {
+        self == Self::Stp
+    }
+
+    /// Can placements on this machine be judged by it?
+    ///
+    /// # Errors
+    /// [`PlacementError::NoPower`] where it asks for power figures that the machine does not have.
+    pub fn check(self, machine: &Machine) -> Result<(), PlacementError> {
+        if self.is_of_power() && machine.power().is_none() {
+            return Err(PlacementError::NoPower { machine: machine.name().to_owned() });
+        }
+        Ok(())
+    }
+
+    /// The objective's value of some slowdowns where the machine draws so many watts above idle; `None` unless there is
+    /// a slowdown and all are finite and above 0, and where it asks for a power that is not known.
+    pub fn value(self, slowdowns: &[f64], above_idle_w: Option<f64>) -> Option<f64> {
         match self {
             Self::MeanSlowdown => metrics::mean_slowdown(slowdowns),
             Self::Stp => metrics::stp(slowdowns),
             Self::MaxSlowdown => metrics::worst_slowdown(slowdowns),
             Self::Unfairness => metrics::unfairness(slowdowns),
+            Self::Energy => metrics::energy_per_work_j(above_idle_w?, slowdowns),
+            Self::EnergyDelay => metrics::energy_delay_per_work_j(above_idle_w?, slowdowns),
         }
     }
 }
@@ -139,11 +169,17 @@ pub(crate) struct Criterion {
     pub(crate) objective: Objective,
     pub(crate) goal: Goal,
     programs: usize,
+    /// What packages draw in any placement: the least they can looking for the best, the most looking for the worst.
+    packages_w: f64,
 }
 
 impl Criterion {
-    pub(crate) fn new(objective: Objective, goal: Goal, programs: usize) -> Self {
-        Self { objective, goal, programs }
+    pub(crate) fn new(objective: Objective, goal: Goal, programs: usize, packages_w: f64) -> Self {
+        Self { objective, goal, programs, packages_w }
+    }
+
+    pub(crate) fn packages_w(&self) -> f64 {
+        self.packages_w
     }
 
     fn joins(&self) -> (Join, Join) {
@@ -153,6 +189,8 @@ impl Criterion {
             (Objective::MaxSlowdown, Goal::Worst) => (Join::Min, Join::Unused),
             (Objective::Unfairness, Goal::Best) => (Join::Max, Join::Max),
             (Objective::Unfairness, Goal::Worst) => (Join::Min, Join::Min),
+            // Watts but for those of packages, and throughput.
+            (Objective::Energy | Objective::EnergyDelay, _) => (Join::Sum, Join::Sum),
         }
     }
 
@@ -186,8 +224,16 @@ impl Criterion {
             (Objective::MaxSlowdown, Goal::Worst) => (-span.ceiling, 0.0),
             (Objective::Unfairness, Goal::Best) => (span.floor, -span.ceiling),
             (Objective::Unfairness, Goal::Worst) => (-span.ceiling, span.floor),
+            (Objective::Energy | Objective::EnergyDelay, Goal::Best) => (0.0, -1.0 / span.floor),
+            (Objective::Energy | Objective::EnergyDelay, Goal::Worst) => (0.0, 1.0 / span.ceiling),
         };
         PartialScore { first, second }
+    }
+
+    /// What programs draw, in watts, as a part; for objectives that ask for it.
+    pub(crate) fn drawing(&self, watts: f64) -> PartialScore {
+        let first = if self.goal == Goal::Best { watts } else { -watts };
+        PartialScore { first, second: 0.0 }
     }
 
     pub(crate) fn of_all(&self, spans: impl IntoIterator<Item = Span>) -> PartialScore {
@@ -203,10 +249,30 @@ impl Criterion {
                 Goal::Best => part.first / -part.second,
                 Goal::Worst => part.first / part.second,
             },
+            Objective::Energy | Objective::EnergyDelay => match self.goal {
+                Goal::Best => self.per_work(self.packages_w + part.first, -part.second),
+                Goal::Worst => self.per_work(part.first - self.packages_w, part.second),
+            },
         }
     }
 
-    pub(crate) fn score_of(&self, slowdowns: &[f64]) -> f64 {
+    /// Watts and throughput as energy, or energy x delay, for a unit of work.
+    fn per_work(&self, watts: f64, stp: f64) -> f64 {
+        let energy = watts / stp;
+        match self.objective {
+            Objective::EnergyDelay => energy * self.programs as f64 / stp,
+            _ => energy,
+        }
+    }
+
+    /// The score of these slowdowns where the machine draws so many watts above idle; not a number where the objective
+    /// asks for a power that is not known.
+    pub(crate) fn score_of(&self, slowdowns: &[f64], above_idle_w: Option<f64>) -> f64 {
+        if self.objective.is_of_power() {
+            let stp: f64 = slowdowns.iter().map(|slowdown| 1.0 / slowdown).sum();
+            let value = self.per_work(above_idle_w.unwrap_or(f64::NAN), stp);
+            return if self.is_negated() { -value } else { value };
+        }
         let exact = |&slowdown: &f64| Span { floor: slowdown, ceiling: slowdown };
         self.score(self.of_all(slowdowns.iter().map(exact)))
     }
@@ -217,7 +283,7 @@ impl Criterion {
     }
 
     pub(crate) fn is_negated(&self) -> bool {
-        (self.objective == Objective::Stp) != (self.goal == Goal::Worst)
+        self.objective.is_largest_best() != (self.goal == Goal::Worst)
     }
 }
 
@@ -235,20 +301,17 @@ pub(crate) fn least_key(bound: f64) -> i64 {
 mod tests {
     use super::*;
 
-    const ALL: [Objective; 4] =
-        [Objective::MeanSlowdown, Objective::Stp, Objective::MaxSlowdown, Objective::Unfairness];
+    const GOALS: [Goal; 2] = [Goal::Best, Goal::Worst];
 
     #[test]
     fn scores_are_the_metrics_with_a_sign() {
         let slowdowns = [1.0, 1.25, 2.0, 1.5];
-        for objective in ALL {
-            for goal in [Goal::Best, Goal::Worst] {
-                let criterion = Criterion::new(objective, goal, 4);
-                let value = criterion.value(criterion.score_of(&slowdowns));
-                assert!(
-                    (value - objective.value(&slowdowns).unwrap()).abs() < 1e-12,
-                    "{objective:?}"
-                );
+        for (name, objective) in Objective::NAMED {
+            for goal in GOALS {
+                let criterion = Criterion::new(objective, goal, 4, 20.0);
+                let value = criterion.value(criterion.score_of(&slowdowns, Some(50.0)));
+                let expected = objective.value(&slowdowns, Some(50.0)).unwrap();
+                assert!((value - expected).abs() < 1e-12, "{name}");
             }
         }
     }
@@ -257,14 +320,35 @@ mod tests {
     fn wide_spans_bound_from_the_right_side() {
         let exact = [1.2, 1.9];
         let wide = [Span { floor: 1.1, ceiling: 1.4 }, Span { floor: 1.0, ceiling: f64::INFINITY }];
-        for objective in ALL {
-            for goal in [Goal::Best, Goal::Worst] {
-                let criterion = Criterion::new(objective, goal, 2);
-                let bound = criterion.score(criterion.of_all(wide));
-                assert!(bound <= criterion.score_of(&exact), "{objective:?} {goal:?}");
+        for (name, objective) in Objective::NAMED {
+            for goal in GOALS {
+                // One package at least and two at most; 60 W with what the programs draw.
+                let packages_w = if goal == Goal::Best { 20.0 } else { 40.0 };
+                let criterion = Criterion::new(objective, goal, 2, packages_w);
+                let mut part = criterion.of_all(wide);
+                if objective.is_of_power() {
+                    part = criterion.join(part, criterion.drawing(20.0));
+                }
+                let bound = criterion.score(part);
+                assert!(bound <= criterion.score_of(&exact, Some(60.0)), "{name} {goal:?}");
                 assert!(!bound.is_nan());
             }
         }
+    }
+
+    /// 50 W; in a second two programs do 1 and 0.5 of what they do alone: 50 / 1.5 J, and 2 / 1.5 times as long.
+    #[test]
+    fn energy_is_the_one_worked_by_hand() {
+        let value = |objective: Objective| objective.value(&[1.0, 2.0], Some(50.0)).unwrap();
+        assert!((value(Objective::Energy) - 100.0 / 3.0).abs() < 1e-12);
+        assert!((value(Objective::EnergyDelay) - 400.0 / 9.0).abs() < 1e-12);
+        assert_eq!(Objective::Energy.value(&[1.0, 2.0], None), None);
+        assert_eq!(Objective::Stp.value(&[1.0, 2.0], None), Some(1.5));
+        let machine = corun_machine::preset("opteron-2350").unwrap();
+        let error = Objective::EnergyDelay.check(&machine).unwrap_err().to_string();
+        assert!(error.starts_with("opteron-2350 has no power figures"), "{error}");
+        assert_eq!(Objective::Energy.check(&corun_machine::preset("xeon-x5365").unwrap()), Ok(()));
+        assert_eq!(Objective::MeanSlowdown.check(&machine), Ok(()));
     }
 
     #[test]

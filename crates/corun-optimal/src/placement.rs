@@ -9,7 +9,7 @@ use crate::contention::Contention;
 use crate::error::PlacementError;
 use crate::expectation::{RandomExpectation, expect};
 use crate::frontier::{FrontierPoint, frontier};
-use crate::local_search::{dealt, local_search};
+use crate::local_search::searched_from_dealt;
 use crate::objective::{Criterion, Goal, Objective};
 use crate::search::StopRule;
 use crate::search_space::SearchSpace;
@@ -144,7 +144,8 @@ impl<'p, C: Contention> Placer<'p, C> {
         SearchSpace::new(self.machine, self.contention, self.equals.clone(), &self.fixed_nodes)
     }
 
-    /// The best or the worst placement. Of placements whose values agree to [`crate::TIE`] the
+    /// The best or the worst placement. [`Objective::check`] says whether the objective can judge any here: where it
+    /// cannot, the value is not a number. Of placements whose values agree to [`crate::TIE`] the
     /// lowest is given, by the LLC of program 0, of program 1 and so on; so the answer does not
     /// depend on the number of threads.
     pub fn solve(
@@ -156,7 +157,7 @@ impl<'p, C: Contention> Placer<'p, C> {
         let started = Instant::now();
         let space = self.space();
         let found = solve(&space, objective, goal, &self.starts, &limits.stop(started));
-        self.result(&space, &Criterion::new(objective, goal, space.programs), found, started)
+        self.result(&space, &space.criterion(objective, goal), found, started)
     }
 
     /// A good placement by exchanges alone, with no proof: for very many programs.
@@ -168,8 +169,8 @@ impl<'p, C: Contention> Placer<'p, C> {
     ) -> PlacementResult {
         let started = Instant::now();
         let space = self.space();
-        let criterion = Criterion::new(objective, goal, space.programs);
-        let (best, nodes) = local_search(&space, &criterion, dealt(&space), &limits.stop(started));
+        let criterion = space.criterion(objective, goal);
+        let (best, nodes) = searched_from_dealt(&space, &criterion, &limits.stop(started));
         let found = SearchResult { best, bound: None, is_proven: false, nodes, pruned: 0 };
         self.result(&space, &criterion, found, started)
     }
@@ -182,8 +183,10 @@ impl<'p, C: Contention> Placer<'p, C> {
         started: Instant,
     ) -> PlacementResult {
         let placement = found.best.placement;
-        let slowdown = space.slowdowns(&placement.cpu, &mut C::Scratch::default());
-        let value = criterion.value(criterion.score_of(&slowdown));
+        let mut scratch = C::Scratch::default();
+        let (slowdown, above_idle_w) =
+            space.judged(criterion.objective, &placement.cpu, &mut scratch);
+        let value = criterion.value(criterion.score_of(&slowdown, above_idle_w));
         let bound = match found.bound.map(|bound| criterion.value(bound)) {
             Some(_) if found.is_proven => Some(value),
             bound => bound.filter(|bound| bound.is_finite()),

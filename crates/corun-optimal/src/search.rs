@@ -331,6 +331,7 @@ impl<'a, C: Contention> Search<'a, C> {
         let bound = self.completion.score(part, layer, left)?;
         let mut slots = node.slots.clone();
         slots.extend(self.space.slots_of(llc, &group.assignment));
+        let bound = bound.max(self.bound_with_packages(part, layer, left, &slots)?);
         if self.is_out(bound, &slots, traversal) {
             return None;
         }
@@ -361,18 +362,38 @@ impl<'a, C: Contention> Search<'a, C> {
                 &mut spans,
             );
             part = criterion.of_all(spans.iter().copied());
+            if criterion.objective.is_of_power() {
+                part = criterion.join(part, self.space.drawn(criterion, slots, shares));
+            }
             if let Some(filter) = self.filter {
                 filtered = filter.completion.criterion.of_all(spans.iter().copied());
             }
             traversal.spans = spans;
             child.part = part;
-            child.bound = child.bound.max(self.completion.score(part, layer, left)?);
+            let bound = self.bound_with_packages(part, layer, left, &child.slots)?;
+            child.bound = child.bound.max(bound);
             child.filtered = self.passes(filtered, layer, left)?;
             if self.is_out(child.bound, &child.slots, traversal) {
                 return None;
             }
         }
         Some(child)
+    }
+
+    /// The least score of a placement that contains these parts, which are in these slots.
+    fn bound_with_packages(
+        &self,
+        part: PartialScore,
+        layer: usize,
+        left: u32,
+        slots: &[CpuSlot],
+    ) -> Option<f64> {
+        let criterion = &self.completion.criterion;
+        if !criterion.objective.is_of_power() {
+            return self.completion.score(part, layer, left);
+        }
+        let packages = self.space.packages_drawn(criterion, slots);
+        self.completion.score(criterion.join(part, packages), layer, left)
     }
 
     fn filtered(
@@ -395,15 +416,22 @@ impl<'a, C: Contention> Search<'a, C> {
     }
 
     fn settle(&self, leaf: &SearchNode<C::Share>, traversal: &mut Traversal<'_, C>) {
-        traversal.bounder.couple(self.space, &leaf.slots, &leaf.shares);
-        let slowdowns = traversal.bounder.slowdowns();
-        if self
-            .filter
-            .is_some_and(|filter| filter.completion.criterion.score_of(slowdowns) > filter.most)
-        {
+        let criterion = &self.completion.criterion;
+        let bounder = &mut traversal.bounder;
+        bounder.couple(self.space, &leaf.slots, &leaf.shares);
+        let above_idle_w = if criterion.objective.is_of_power() {
+            self.space.above_idle_w(&leaf.slots, &leaf.shares, &mut bounder.scratch)
+        } else {
+            None
+        };
+        let slowdowns = bounder.slowdowns();
+        // What a filter goes by asks for no power.
+        let is_kept =
+            |filter: &Filter| filter.completion.criterion.score_of(slowdowns, None) <= filter.most;
+        if !self.filter.is_none_or(is_kept) {
             return;
         }
-        let score = self.completion.criterion.score_of(slowdowns);
+        let score = criterion.score_of(slowdowns, above_idle_w);
         if traversal.best.as_ref().is_some_and(|best| key(score) > key(best.score)) {
             return;
         }

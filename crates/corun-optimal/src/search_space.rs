@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::contention::{Contention, CpuSlot};
 use crate::cpu_slots::{CpuSlots, SlotAssignment};
+use crate::objective::{Criterion, Goal, Objective, PartialScore};
 use crate::symmetry::Symmetry;
 
 /// LLCs that are mirror images of one another.
@@ -15,6 +16,7 @@ pub(crate) struct Orbit {
 }
 
 pub(crate) struct SearchSpace<'a, C> {
+    pub(crate) machine: &'a Machine,
     pub(crate) contention: &'a C,
     pub(crate) programs: usize,
     /// Of each program the lowest one that is its equal.
@@ -32,7 +34,7 @@ impl<'a, C: Contention> SearchSpace<'a, C> {
     /// `equals`: of each program the lowest one that is its equal. `fixed_nodes`: nodes that hold
     /// somebody's pages by name.
     pub(crate) fn new(
-        machine: &Machine,
+        machine: &'a Machine,
         contention: &'a C,
         equals: Vec<usize>,
         fixed_nodes: &[usize],
@@ -59,7 +61,7 @@ impl<'a, C: Contention> SearchSpace<'a, C> {
             }
         }
         let programs = equals.len();
-        Self { contention, programs, equals, llcs, symmetry, orbits, orbit_of, place_of }
+        Self { machine, contention, programs, equals, llcs, symmetry, orbits, orbit_of, place_of }
     }
 
     pub(crate) fn cpus(&self) -> usize {
@@ -78,8 +80,103 @@ impl<'a, C: Contention> SearchSpace<'a, C> {
             .collect()
     }
 
+    /// What placements of this space are judged by.
+    pub(crate) fn criterion(&self, objective: Objective, goal: Goal) -> Criterion {
+        let packages = self.machine.packages();
+        let power = self.machine.power().filter(|_| objective.is_of_power());
+        let busy = match goal {
+            Goal::Best => {
+                let mut sizes = vec![0; packages.len()];
+                self.machine.cpus().iter().for_each(|cpu| sizes[cpu.package] += 1);
+                sizes.sort_unstable_by(|one, other| other.cmp(one));
+                let mut room = 0;
+                let needed = sizes.iter().take_while(|&&size| {
+                    let is_short = room < self.programs;
+                    room += size;
+                    is_short
+                });
+                needed.count()
+            }
+            Goal::Worst => packages.len().min(self.programs),
+        };
+        let packages_w = power.map_or(0.0, |power| power.package_active_w * busy as f64);
+        Criterion::new(objective, goal, self.programs, packages_w)
+    }
+
+    /// What these programs draw but for their packages, as a bound of a criterion that asks for it: their cores, and
+    /// looking for the worst the traffic that they ask for. Looking for the best no traffic is taken for granted.
+    pub(crate) fn drawn(
+        &self,
+        criterion: &Criterion,
+        slots: &[CpuSlot],
+        shares: &[C::Share],
+    ) -> PartialScore {
+        let Some(power) = self.machine.power().filter(|_| criterion.objective.is_of_power()) else {
+            return criterion.drawing(0.0);
+        };
+        let (_, cores) = self.machine.busy(slots.iter().map(|slot| slot.cpu));
+        let bytes_per_s = match criterion.goal {
+            Goal::Best => 0.0,
+            Goal::Worst => shares.iter().map(|share| self.contention.traffic(share)).sum(),
+        };
+        criterion.drawing(power.above_idle_w(0, cores, bytes_per_s))
+    }
+
+    /// What the packages of these slots draw beyond the least that packages draw in any placement.
+    pub(crate) fn packages_drawn(&self, criterion: &Criterion, slots: &[CpuSlot]) -> PartialScore {
+        let power = self.machine.power().filter(|_| criterion.goal == Goal::Best);
+        let beyond_w = power.map_or(0.0, |power| {
+            let (packages, _) = self.machine.busy(slots.iter().map(|slot| slot.cpu));
+            (power.package_active_w * packages as f64 - criterion.packages_w()).max(0.0)
+        });
+        criterion.drawing(beyond_w)
+    }
+
     /// The slowdowns of a whole placement: the CPU of each program.
     pub(crate) fn slowdowns(&self, cpus: &[usize], scratch: &mut C::Scratch) -> Vec<f64> {
+        self.outcome(cpus, false, scratch).0
+    }
+
+    /// The slowdowns of a whole placement, and what the machine draws above idle in watts, where the objective asks for
+    /// that and it is known.
+    pub(crate) fn judged(
+        &self,
+        objective: Objective,
+        cpus: &[usize],
+        scratch: &mut C::Scratch,
+    ) -> (Vec<f64>, Option<f64>) {
+        self.outcome(cpus, objective.is_of_power(), scratch)
+    }
+
+    /// The score of a whole placement.
+    pub(crate) fn score(
+        &self,
+        criterion: &Criterion,
+        cpus: &[usize],
+        scratch: &mut C::Scratch,
+    ) -> f64 {
+        let (slowdowns, above_idle_w) = self.judged(criterion.objective, cpus, scratch);
+        criterion.score_of(&slowdowns, above_idle_w)
+    }
+
+    /// What the machine draws above idle in watts, where that is known.
+    pub(crate) fn above_idle_w(
+        &self,
+        slots: &[CpuSlot],
+        shares: &[C::Share],
+        scratch: &mut C::Scratch,
+    ) -> Option<f64> {
+        self.machine.power()?;
+        let bytes_per_s = self.contention.passing(slots, shares, scratch);
+        self.machine.power_above_idle_w(slots.iter().map(|slot| slot.cpu), bytes_per_s)
+    }
+
+    fn outcome(
+        &self,
+        cpus: &[usize],
+        with_power: bool,
+        scratch: &mut C::Scratch,
+    ) -> (Vec<f64>, Option<f64>) {
         let mut slots = Vec::with_capacity(self.programs);
         let mut shares = Vec::with_capacity(self.programs);
         for llc in 0..self.llcs.len() {
@@ -99,7 +196,9 @@ impl<'a, C: Contention> SearchSpace<'a, C> {
         for (slot, slowdown) in slots.iter().zip(coupled) {
             slowdowns[slot.program] = slowdown;
         }
-        slowdowns
+        let above_idle_w =
+            if with_power { self.above_idle_w(&slots, &shares, scratch) } else { None };
+        (slowdowns, above_idle_w)
     }
 
     /// The placement's lowest mirror image: LLCs in order of the programs, then CPUs.

@@ -3,7 +3,7 @@
 use crate::completion::Completion;
 use crate::contention::{Contention, Coupling};
 use crate::groups::{self, Extremes, ProgramGroup};
-use crate::local_search::{dealt, local_search};
+use crate::local_search::{local_search, searched_from_dealt};
 use crate::objective::{Criterion, Goal, Objective, SpanEnds, key, least_key};
 use crate::search::{Candidate, Filter, Search, SearchEnd, StopRule};
 use crate::search_space::SearchSpace;
@@ -51,9 +51,10 @@ pub(crate) fn solve<C: Contention>(
     known: &[Vec<usize>],
     stop: &StopRule<'_>,
 ) -> SearchResult {
-    let criterion = Criterion::new(objective, goal, space.programs);
+    let criterion = space.criterion(objective, goal);
     let (start, looked) = start(space, &criterion, known, stop);
-    let Some(groups) = groups::all(space) else {
+    let is_judged = objective.check(space.machine).is_ok();
+    let Some(groups) = is_judged.then(|| groups::all(space)).flatten() else {
         return SearchResult {
             best: start,
             bound: None,
@@ -80,9 +81,9 @@ fn start<C: Contention>(
     known: &[Vec<usize>],
     stop: &StopRule<'_>,
 ) -> (Candidate, u64) {
-    let (dealt_out, mut looked) = local_search(space, criterion, dealt(space), stop);
+    let (dealt_out, mut looked) = searched_from_dealt(space, criterion, stop);
     let mut scratch = C::Scratch::default();
-    let mut score = |cpus: &[usize]| criterion.score_of(&space.slowdowns(cpus, &mut scratch));
+    let mut score = |cpus: &[usize]| space.score(criterion, cpus, &mut scratch);
     let scored = known.iter().map(|cpus| (key(score(cpus)), cpus));
     let best = scored.min().filter(|(known, _)| *known < key(dealt_out.score));
     looked += known.len() as u64;
@@ -177,8 +178,8 @@ pub(crate) fn search_tables_of_fair<C: Contention>(
     space: &SearchSpace<C>,
     most_unfairness: f64,
 ) -> Option<SearchTables<C::Share>> {
-    let unfairness = Criterion::new(Objective::Unfairness, Goal::Best, space.programs);
-    let stp = Criterion::new(Objective::Stp, Goal::Best, space.programs);
+    let unfairness = space.criterion(Objective::Unfairness, Goal::Best);
+    let stp = space.criterion(Objective::Stp, Goal::Best);
     let mut groups = groups::all(space)?;
     let extremes = Extremes::of(space, &groups)?;
     groups::bound(space, &mut groups, &extremes, SpanEnds::BOTH);
@@ -195,8 +196,8 @@ pub(crate) fn rescored<C: Contention>(
     candidate: &Candidate,
 ) -> Candidate {
     let placement = candidate.placement.clone();
-    let slowdowns = space.slowdowns(&placement.cpu, &mut C::Scratch::default());
-    Candidate { score: criterion.score_of(&slowdowns), placement }
+    let score = space.score(criterion, &placement.cpu, &mut C::Scratch::default());
+    Candidate { score, placement }
 }
 
 /// Among the placements that are as fair as the fairest, that of the highest STP.
@@ -205,8 +206,8 @@ fn among_fairest<C: Contention>(
     fairest: SearchResult,
     stop: &StopRule<'_>,
 ) -> SearchResult {
-    let unfairness = Criterion::new(Objective::Unfairness, Goal::Best, space.programs);
-    let stp = Criterion::new(Objective::Stp, Goal::Best, space.programs);
+    let unfairness = space.criterion(Objective::Unfairness, Goal::Best);
+    let stp = space.criterion(Objective::Stp, Goal::Best);
     let most = fairest.best.score * (1.0 + UNFAIRNESS_ROOM);
     let Some(search_tables) = search_tables_of_fair(space, most) else { return fairest };
     let ended = search_tables.search(space).run(Some(rescored(space, &stp, &fairest.best)), stop);

@@ -7,7 +7,7 @@ use crate::cpu_slots::CpuSlots;
 /// Above this many LLCs only exchanges of two whole LLCs are looked for.
 const LISTED_LLCS: usize = 6;
 
-/// Renamings of the LLCs that change no placement's slowdowns when the k-th CPU of an LLC takes
+/// Renamings of the LLCs that change no placement's slowdowns, and nothing of what its packages draw, when the k-th CPU of an LLC takes
 /// the part of the k-th CPU of its image.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Symmetry {
@@ -156,7 +156,16 @@ impl<'a> Figures<'a> {
                 image[from] = to;
             }
         }
-        self.keeps_objects(&image) && self.keeps_memory(&image)
+        self.keeps_objects(&image) && self.keeps_memory(&image) && self.keeps_packages(&image)
+    }
+
+    /// Where packages draw power, those of one package stay together.
+    fn keeps_packages(&self, image: &[usize]) -> bool {
+        let cpus = self.machine.cpus();
+        let draws = self.machine.power().is_some_and(|power| power.package_active_w > 0.0);
+        let mut renamed = Renaming::new(self.machine.packages().len());
+        !draws
+            || (0..cpus.len()).all(|cpu| renamed.add(cpus[cpu].package, cpus[image[cpu]].package))
     }
 
     fn keeps_objects(&self, image: &[usize]) -> bool {

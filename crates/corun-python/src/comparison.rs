@@ -81,7 +81,7 @@ pub(crate) fn asked(
 
 /// Policies side by side, with the best and the worst placement.
 #[pyfunction]
-#[pyo3(signature = (mix, machine, library, policies, seeds, instructions, options, time_limit_s, as_live))]
+#[pyo3(signature = (mix, machine, library, policies, seeds, instructions, options, time_limit_s, as_live, objective))]
 #[expect(clippy::too_many_arguments, reason = "python/corun gives them names and defaults")]
 pub(crate) fn compare(
     py: Python<'_>,
@@ -94,7 +94,9 @@ pub(crate) fn compare(
     options: Option<&ModelOptions>,
     time_limit_s: f64,
     as_live: Option<&str>,
+    objective: &str,
 ) -> PyResult<Comparison> {
+    let objective = crate::placement::objective(objective)?;
     let exception = PolicyException::default();
     let policies = policy_specs(policies, &exception)?;
     let were_asked_for = policies.is_some();
@@ -109,6 +111,7 @@ pub(crate) fn compare(
     };
     let done = interruptible(py, |stop| {
         let mut setup = ComparisonSetup::new(asked)?;
+        setup.judge_by(objective)?;
         if let Some(observation) = observation {
             setup.observe(observation, were_asked_for)?;
         }

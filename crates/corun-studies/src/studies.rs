@@ -21,6 +21,7 @@ studies! {
     dio_mixes,
     lamp,
     dio_power,
+    energy,
     n_mass,
     mlb,
     casc,

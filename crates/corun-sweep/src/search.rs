@@ -112,6 +112,7 @@ impl SharedSearch {
     ) -> Result<Self> {
         let given = Scenario::new(machine, library, apps, options)?;
         given.one_cpu_each()?;
+        objective.check(given.machine()).map_err(Error::from)?;
         let question = Question::of(&given, apps);
         // What the workers read, so that all see the same figures.
         let scenario = question.scenario()?;

@@ -17,6 +17,18 @@ pub(crate) fn together(antt: Option<f64>, stp: Option<f64>, unfairness: Option<f
     format!("mean slowdown {mean}, STP {stp}, unfairness {unfairness}\n")
 }
 
+/// A line on what all programs together draw.
+pub(crate) fn drawn(
+    above_idle_w: f64,
+    energy_j: Option<f64>,
+    energy_delay_j: Option<f64>,
+) -> String {
+    let [energy, product] = [energy_j, energy_delay_j].map(|figure| or_dash(figure, 2));
+    format!(
+        "{above_idle_w:.1} W above idle; energy {energy} J for a second's work of a program alone, x delay {product} J\n"
+    )
+}
+
 /// A line on what a search has proven; empty where nothing was searched. `what`: what there may be none better of.
 pub(crate) fn proof(what: &str, proven: Option<bool>, gap: Option<f64>) -> String {
     match (proven, gap) {

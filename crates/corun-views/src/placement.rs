@@ -3,7 +3,7 @@
 use corun_app::{PlacementDocument, PlacementFigures, Result};
 use corun_report::{Columns, or_empty, size};
 
-use crate::basis::{proof, sources, together};
+use crate::basis::{drawn, proof, sources, together};
 
 /// Placements as CSV, a row a program; their names stand in a first column where that has a head.
 ///
@@ -68,6 +68,13 @@ pub fn table(placement: &PlacementDocument) -> String {
     text.push_str(&columns.table());
     text.push('\n');
     text.push_str(&together(placement.antt, placement.stp, placement.unfairness));
+    if let Some(watts) = placement.power_above_idle_w {
+        text.push_str(&drawn(
+            watts,
+            placement.energy_per_work_j,
+            placement.energy_delay_per_work_j,
+        ));
+    }
     text.push_str(&proof("placement", placement.proven, placement.gap));
     text.push_str(&data_lines(placement));
     text

@@ -43,9 +43,9 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// Says of each row how far its mean slowdown is above the optimum's.
-    pub fn measure(&self, rows: &mut [ComparisonRow]) {
-        self.optimal.measure(rows);
+    /// Says of each row how much worse than the optimum it is by the objective.
+    pub fn measure(&self, rows: &mut [ComparisonRow], objective: Objective) {
+        self.optimal.measure(rows, objective);
     }
 
     /// Where the search was ended before it had a proof, the simulation may find a policy's placement better than the
@@ -59,30 +59,31 @@ impl Bounds {
         if self.optimal.optimal_proven != Some(false) {
             return Ok(());
         }
-        let searched = self.optimal.mean_slowdown;
-        for placement in reached.iter().filter(|one| one.mean_slowdown < searched) {
+        let objective = setup.objective;
+        let Some(searched) = self.optimal.value(objective) else { return Ok(()) };
+        let is_better = |value: f64, other: f64| {
+            if objective.is_largest_best() { value > other } else { value < other }
+        };
+        let mut least = searched;
+        for placement in reached.iter().filter(|one| is_better(one.value, searched)) {
             let mut extrapolated = Vec::new();
             let (name, kind) = ("optimal", RowKind::Optimal);
             let cpus = &placement.cpus;
             let row = held_row(setup, name, kind, cpus, Some(false), &mut extrapolated, stop)?;
-            if row.mean_slowdown < self.optimal.mean_slowdown {
+            if let Some(value) = row.value(objective).filter(|&value| is_better(value, least)) {
+                least = value;
                 self.extrapolated.extend(extrapolated);
                 self.optimal = ComparisonRow { above_optimal_percent: Some(0.0), ..row };
             }
         }
-        if self.optimal.mean_slowdown < searched {
-            self.worst.above_optimal_percent = self.above(self.worst.mean_slowdown);
+        if least != searched {
             // The model's own best is worse than this one, too.
-            if let Some(mut random) = self.expectation.take() {
-                random.above_optimal_percent = self.above(random.mean_slowdown);
-                self.expectation = Some(random);
+            let others = self.expectation.iter_mut().chain([&mut self.worst]);
+            for row in others {
+                row.above_optimal_percent = self.optimal.above(row, objective);
             }
         }
         Ok(())
-    }
-
-    fn above(&self, mean_slowdown: f64) -> Option<f64> {
-        self.optimal.above(mean_slowdown)
     }
 }
 
@@ -90,28 +91,33 @@ impl Bounds {
 pub(super) struct ReachedPlacement {
     /// Each program's CPU (index).
     pub(super) cpus: Vec<usize>,
-    /// Over programs, in the best of the runs.
-    mean_slowdown: f64,
+    /// By the objective, in the best of the runs.
+    value: f64,
 }
 
 impl ReachedPlacement {
     /// The placements of all runs, each once: those with a CPU for each program, and those with programs apart as far as
     /// there are idle cores. Programs that moved, or began again elsewhere, may have been on one CPU longest.
     pub(super) fn of_runs<'r>(
-        machine: &Machine,
+        setup: &ComparisonSetup,
         runs: impl Iterator<Item = &'r PolicyRun>,
     ) -> Vec<Self> {
+        let (machine, objective) = (setup.model.machine(), setup.objective);
         let mut best: BTreeMap<Vec<usize>, f64> = BTreeMap::new();
         for run in runs {
             let Some(figures) = figures(slice::from_ref(&run.result)) else { continue };
+            let row =
+                ComparisonRow::of_runs("", RowKind::Policy, &figures, machine, run.cpus.as_slice());
+            let Some(value) = row.value(objective) else { continue };
             let distinct: BTreeSet<&usize> = run.cpus.iter().collect();
             let own = (distinct.len() == run.cpus.len()).then(|| run.cpus.clone());
             for cpus in own.into_iter().chain(apart(machine, &run.cpus)) {
-                let least = best.entry(cpus).or_insert(f64::INFINITY);
-                *least = least.min(round(figures.mean_slowdown, DIGITS));
+                let known = best.entry(cpus).or_insert(value);
+                *known =
+                    if objective.is_largest_best() { known.max(value) } else { known.min(value) };
             }
         }
-        best.into_iter().map(|(cpus, mean_slowdown)| Self { cpus, mean_slowdown }).collect()
+        best.into_iter().map(|(cpus, value)| Self { cpus, value }).collect()
     }
 }
 
@@ -143,16 +149,25 @@ fn apart(machine: &Machine, cpus: &[usize]) -> Option<Vec<usize>> {
 }
 
 impl ComparisonRow {
-    /// Says of each row how far its mean slowdown is above this one's.
-    pub(super) fn measure(&self, rows: &mut [Self]) {
+    /// Says of each row how much worse than this one it is by the objective.
+    pub(super) fn measure(&self, rows: &mut [Self], objective: Objective) {
         for row in rows {
-            row.above_optimal_percent = self.above(row.mean_slowdown);
+            row.above_optimal_percent = self.above(row, objective);
         }
     }
 
-    fn above(&self, mean_slowdown: f64) -> Option<f64> {
-        let above = metrics::above_optimal_percent(mean_slowdown, self.mean_slowdown);
+    fn above(&self, row: &Self, objective: Objective) -> Option<f64> {
+        let above = above(row.value(objective)?, self.value(objective)?, objective);
         above.map(|percent| round(percent, DIGITS))
+    }
+}
+
+/// How much worse than the optimum a value is, in percent.
+fn above(value: f64, optimum: f64, objective: Objective) -> Option<f64> {
+    if objective.is_largest_best() {
+        metrics::above_optimal_percent(optimum, value)
+    } else {
+        metrics::above_optimal_percent(value, optimum)
     }
 }
 
@@ -191,14 +206,14 @@ pub(super) fn bounds(
     };
     let known: Vec<Vec<usize>> = reached.iter().map(|one| one.cpus.clone()).collect();
     let placer = problem.placer()?.with_starts(&known)?;
-    let limits = limits(time_limit_s, stop);
-    let best = placer.solve(Objective::MeanSlowdown, Goal::Best, &limits);
+    let (limits, objective) = (limits(time_limit_s, stop), setup.objective);
+    let best = placer.solve(objective, Goal::Best, &limits);
     check(stop)?;
-    let worst = placer.solve(Objective::MeanSlowdown, Goal::Worst, &limits);
+    let worst = placer.solve(objective, Goal::Worst, &limits);
     check(stop)?;
     // So many draws end soon, and fewer would be another figure on a busy machine.
     let untimed = SearchLimits { time: None, ..limits };
-    let random = placer.expectation(Objective::MeanSlowdown, DRAWS, 1, &untimed);
+    let random = placer.expectation(objective, DRAWS, 1, &untimed);
     check(stop)?;
     let mut extrapolated = Vec::new();
     let optimal = held_row(
@@ -221,9 +236,9 @@ pub(super) fn bounds(
     )?;
     let mut bounds = Bounds { optimal, expectation: None, worst, extrapolated };
     bounds.optimal.above_optimal_percent = Some(0.0);
-    bounds.worst.above_optimal_percent = bounds.above(bounds.worst.mean_slowdown);
+    bounds.worst.above_optimal_percent = bounds.optimal.above(&bounds.worst, objective);
     bounds.expectation =
-        random.map(|random| expectation_row(&random, &best, bounds.optimal.mean_slowdown));
+        random.and_then(|random| expectation_row(&random, &best, &bounds.optimal, objective));
     Ok(Ok(bounds))
 }
 
@@ -259,24 +274,33 @@ fn held_row(
 fn expectation_row(
     random: &RandomExpectation,
     best: &PlacementResult,
-    simulated_optimum: f64,
-) -> ComparisonRow {
+    optimal: &ComparisonRow,
+    objective: Objective,
+) -> Option<ComparisonRow> {
     let rounded = |value: f64| round(value, DIGITS);
-    let above = metrics::above_optimal_percent(random.value, best.value);
-    let simulated_by_model = simulated_optimum / best.value;
+    let above = above(random.value, best.value, objective);
+    let simulated_by_model = optimal.mean_slowdown / metrics::mean_slowdown(&best.slowdown)?;
     let slowdown: Vec<f64> =
         random.slowdown.iter().map(|slowdown| slowdown * simulated_by_model).collect();
-    ComparisonRow {
-        standard_error: (!random.exact)
-            .then(|| rounded(random.standard_error * simulated_by_model)),
+    let mean_slowdown = metrics::mean_slowdown(&slowdown)?;
+    let value = random.value * optimal.value(objective)? / best.value;
+    let is_of = |one: Objective| (objective == one).then(|| rounded(value));
+    let standard_error = random.standard_error * value / random.value;
+    Some(ComparisonRow {
+        standard_error: (!random.exact).then(|| rounded(standard_error)),
         above_optimal_percent: above.map(rounded),
+        stp: is_of(Objective::Stp),
+        unfairness: is_of(Objective::Unfairness),
+        worst_slowdown: is_of(Objective::MaxSlowdown),
+        energy_per_work_j: is_of(Objective::Energy),
+        energy_delay_per_work_j: is_of(Objective::EnergyDelay),
         ..ComparisonRow::of_slowdowns(
             "random (expected)",
             RowKind::Expectation,
-            random.value * simulated_by_model,
+            mean_slowdown,
             &slowdown,
         )
-    }
+    })
 }
 
 /// A placement on the frontier of throughput and unfairness, held for a whole run.

@@ -24,6 +24,21 @@ pub struct PolicyFigures {
     pub llc_migrations: f64,
     /// Each program's, mean over seeds.
     pub slowdown: Vec<f64>,
+    /// Energy above idle for what a program does in a second alone, in joules, mean over seeds; none where the machine's
+    /// power is not known.
+    pub energy_per_work_j: Option<f64>,
+    /// The same times how many times as long that takes as alone, for programs that are there throughout.
+    pub energy_delay_per_work_j: Option<f64>,
+}
+
+/// Energy and energy x delay of a run for what a program does in a second alone, in joules; none where the machine's
+/// power is not known.
+fn energies(run: &RunResult) -> Option<[f64; 2]> {
+    let energy = run.energy?;
+    let work_s: f64 = run.apps.iter().map(|app| app.progress_runs * app.solo_completion_s).sum();
+    let per_work_j = energy.above_idle_j() / work_s;
+    let delay = run.apps.len() as f64 * run.simulated_s / work_s;
+    (work_s > 0.0).then_some([per_work_j, per_work_j * delay])
 }
 
 /// The figures of runs that differ in their seed alone; none when a program got nothing done in
@@ -47,7 +62,13 @@ pub fn figures(runs: &[RunResult]) -> Option<PolicyFigures> {
     let moves = |count: fn(&RunResult) -> u64| {
         metrics::mean(&runs.iter().map(|run| count(run) as f64).collect::<Vec<f64>>())
     };
+    let energies: Option<Vec<[f64; 2]>> = runs.iter().map(energies).collect();
+    let energy = |of: usize| {
+        metrics::mean(&energies.as_ref()?.iter().map(|run| run[of]).collect::<Vec<f64>>())
+    };
     Some(PolicyFigures {
+        energy_per_work_j: energy(0),
+        energy_delay_per_work_j: energy(1),
         mean_slowdown: over_seeds(metrics::mean_slowdown)?,
         stp: over_seeds(metrics::stp)?,
         unfairness: over_seeds(metrics::unfairness)?,

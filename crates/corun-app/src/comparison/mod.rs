@@ -58,7 +58,7 @@ impl ComparisonSetup {
         hooks: ComparisonHooks<'_>,
     ) -> Result<ComparisonOutcome> {
         let ran = self.all_runs(hooks)?;
-        let reached = ReachedPlacement::of_runs(self.model.machine(), ran.iter().flatten());
+        let reached = ReachedPlacement::of_runs(self, ran.iter().flatten());
         let bounds = bounds::bounds(self, &reached, time_limit_s, hooks.stop)?;
         let results =
             |of_policy: Vec<PolicyRun>| of_policy.into_iter().map(|run| run.result).collect();
@@ -73,7 +73,7 @@ impl ComparisonSetup {
         match bounds {
             Ok(mut found) => {
                 found.learn_from(self, &reached, hooks.stop)?;
-                found.measure(&mut rows);
+                found.measure(&mut rows, self.objective);
                 extrapolated.extend(found.extrapolated);
                 rows.insert(0, found.optimal);
                 rows.extend(found.expectation);
@@ -84,7 +84,7 @@ impl ComparisonSetup {
         let mut least_mean_slowdown = None;
         if self.takes_turns() {
             let (best, bound) = bounds::best_grouping(self, &mut extrapolated, hooks.stop)?;
-            best.measure(&mut rows);
+            best.measure(&mut rows, self.objective);
             rows.insert(0, best);
             least_mean_slowdown = Some(bound);
         }
@@ -97,6 +97,7 @@ impl ComparisonSetup {
             method: method_name(self.method).to_owned(),
             seeds: self.seeds,
             as_live: self.observation.is_some(),
+            objective: self.objective.name(),
             data: ComparisonData {
                 model: DataSources::of(&self.profiles, self.model.machine(), self.model.options()),
                 extrapolated: extrapolated.into_iter().map(names).collect(),
@@ -168,10 +169,11 @@ fn method_name(method: Method) -> &'static str {
 #[cfg(test)]
 mod tests {
     use corun_machine::preset;
+    use corun_optimal::Objective;
     use corun_profile::Mix;
 
     use super::*;
-    use crate::{ComparisonRequest, PolicySpec, round};
+    use crate::{ComparisonRequest, PlacementDocument, PolicySpec, Scenario, round};
 
     #[test]
     fn a_search_without_time_is_no_worse_than_what_a_policy_came_to() {
@@ -198,5 +200,43 @@ mod tests {
             assert!(optimal.mean_slowdown <= round(held.mean_slowdown, DIGITS), "{:?}", run.cpus);
         }
         assert!(compared.policies.iter().all(|row| row.above_optimal_percent >= Some(0.0)));
+    }
+    /// Programs of one phase that run all the time: the simulator counts what the model predicts, on one package and on
+    /// two.
+    #[test]
+    fn predicted_and_simulated_energy_agree() {
+        let names = ["kernel-triad", "kernel-triad", "kernel-stencil"];
+        let setup = ComparisonSetup::new(ComparisonRequest {
+            library: None,
+            machine: Some(preset("xeon-x5365").unwrap()),
+            mix: Some((Mix { method: Method::Window, ..Mix::of_apps(&names).unwrap() }, None)),
+            policies: Some(PolicySpec::parse_all(&["linux-default".to_owned()]).unwrap()),
+            seeds: Some(1),
+            instructions: Some(20_000_000_000),
+            options: corun_model::ModelOptions::default(),
+        });
+        let setup = setup.unwrap();
+        let names = names.map(str::to_owned);
+        let scenario = Scenario::new(
+            preset("xeon-x5365").unwrap(),
+            &corun_profile::Library::shipped().unwrap(),
+            &names,
+            corun_model::ModelOptions::default(),
+        );
+        let scenario = scenario.unwrap();
+        let proof = crate::SearchProof::default();
+        for cpus in [[0, 1, 2], [0, 2, 4], [0, 1, 6]] {
+            let run = setup.held(&cpus, &AtomicBool::new(false)).unwrap();
+            let simulated = figures(&[run]).unwrap();
+            let predicted =
+                PlacementDocument::new(&scenario, &cpus, None, Objective::Energy, proof);
+            for (simulated, predicted) in [
+                (simulated.energy_per_work_j, predicted.energy_per_work_j),
+                (simulated.energy_delay_per_work_j, predicted.energy_delay_per_work_j),
+            ] {
+                let ratio = simulated.unwrap() / predicted.unwrap();
+                assert!((ratio - 1.0).abs() < 0.002, "{cpus:?}: {simulated:?} {predicted:?}");
+            }
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! The result of a comparison: the JSON document. docs/json.md is its reference.
 
 use corun_machine::Machine;
+use corun_optimal::Objective;
 use serde::Serialize;
 
 use super::DIGITS;
@@ -22,6 +23,8 @@ pub struct Comparison {
     /// Did policies see the machine as poorly as a real one shows itself? Left out where they did not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub as_live: bool,
+    /// By what the bounds are the best and the worst, and how far above the best the others are.
+    pub objective: &'static str,
     /// On which data the figures stand.
     pub data: ComparisonData,
     /// The policies and the bounds.
@@ -85,7 +88,14 @@ pub struct ComparisonRow {
     pub migrations: Option<f64>,
     /// Of these, to another LLC.
     pub llc_migrations: Option<f64>,
-    /// How far the mean slowdown is above the optimum's, in percent.
+    /// Energy above idle for what a program does in a second alone, in joules, mean over seeds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub energy_per_work_j: Option<f64>,
+    /// The same times how many times as long that takes as alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub energy_delay_per_work_j: Option<f64>,
+    /// How much worse than the optimum's its value by the objective is, in percent: how far above it, but for the
+    /// throughput, where the optimum is above it.
     pub above_optimal_percent: Option<f64>,
     /// Of a bound that was searched: is it proven?
     pub optimal_proven: Option<bool>,
@@ -115,9 +125,23 @@ impl ComparisonRow {
             worst_over_best: figures.worst_over_best.map(rounded),
             migrations: Some(rounded(figures.migrations)),
             llc_migrations: Some(rounded(figures.llc_migrations)),
+            energy_per_work_j: figures.energy_per_work_j.map(rounded),
+            energy_delay_per_work_j: figures.energy_delay_per_work_j.map(rounded),
             cpu: cpus.iter().map(|&cpu| machine.cpus()[cpu].id.0).collect(),
             llc: cpus.iter().map(|&cpu| machine.cpus()[cpu].llc).collect(),
             ..Self::of_slowdowns(policy, kind, figures.mean_slowdown, &figures.slowdown)
+        }
+    }
+
+    /// Its value by an objective, where that is known.
+    pub(super) fn value(&self, objective: Objective) -> Option<f64> {
+        match objective {
+            Objective::MeanSlowdown => Some(self.mean_slowdown),
+            Objective::Stp => self.stp,
+            Objective::MaxSlowdown => self.worst_slowdown,
+            Objective::Unfairness => self.unfairness,
+            Objective::Energy => self.energy_per_work_j,
+            Objective::EnergyDelay => self.energy_delay_per_work_j,
         }
     }
 
@@ -141,6 +165,8 @@ impl ComparisonRow {
             worst_over_best: None,
             migrations: None,
             llc_migrations: None,
+            energy_per_work_j: None,
+            energy_delay_per_work_j: None,
             above_optimal_percent: None,
             optimal_proven: None,
             slowdown: slowdown.iter().map(|&one| round(one, DIGITS)).collect(),
@@ -212,6 +238,8 @@ impl Comparison {
                 ("worst_over_best", row.worst_over_best),
                 ("migrations", row.migrations),
                 ("llc_migrations", row.llc_migrations),
+                ("energy_per_work_j", row.energy_per_work_j),
+                ("energy_delay_per_work_j", row.energy_delay_per_work_j),
                 ("above_optimal_percent", row.above_optimal_percent),
             ];
             for (property, value) in whole {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use corun_machine::Machine;
 use corun_model::{LoadedProgram, Model, ModelOptions};
+use corun_optimal::Objective;
 use corun_profile::{
     Fault, Library, Method, Mix, MixSource, PathStep, Profile, TABLE_INSTRUCTIONS,
 };
@@ -67,6 +68,8 @@ pub struct ComparisonSetup {
     pub policies: Vec<PolicySpec>,
     /// How poorly the policies see the machine; none: they see all of it at once.
     pub observation: Option<Observation>,
+    /// By what the bounds are the best and the worst.
+    pub objective: Objective,
 }
 
 impl ComparisonSetup {
@@ -158,7 +161,32 @@ impl ComparisonSetup {
             let message = format!("seeds: found {seeds}, expected at most {MOST_SEEDS}");
             return Err(Error::input(message));
         }
-        Ok(Self { model, apps, profiles, method: mix.method, seeds, policies, observation: None })
+        Ok(Self {
+            model,
+            apps,
+            profiles,
+            method: mix.method,
+            seeds,
+            policies,
+            observation: None,
+            objective: Objective::default(),
+        })
+    }
+
+    /// From now on the bounds are the best and the worst by this objective.
+    ///
+    /// # Errors
+    /// An objective that asks for power figures that the machine does not have; another one than the mean slowdown where
+    /// programs take turns.
+    pub fn judge_by(&mut self, objective: Objective) -> Result<()> {
+        objective.check(self.model.machine())?;
+        if self.takes_turns() && objective != Objective::MeanSlowdown {
+            let message =
+                "more programs than CPUs: groupings are searched by the mean slowdown alone";
+            return Err(Error::input(message).hint("--objective antt"));
+        }
+        self.objective = objective;
+        Ok(())
     }
 
     /// From now on policies see the machine as poorly as this. Policies that nobody asked for and that cannot

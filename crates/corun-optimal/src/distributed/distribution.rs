@@ -9,8 +9,8 @@ use crate::distributed::incumbent::Incumbent;
 use crate::distributed::message::{Batch, BatchReport, BatchReportError, Pass, Subproblem};
 use crate::distributed::worker::{prepare, subproblem};
 use crate::groups;
-use crate::local_search::{dealt, local_search};
-use crate::objective::{Criterion, Goal, Objective, key, least_key};
+use crate::local_search::searched_from_dealt;
+use crate::objective::{Goal, Objective, key, least_key};
 use crate::placement::{PlacementResult, Placer, SearchLimits};
 use crate::search::{Candidate, SearchNode, StopRule, Traversal};
 use crate::search_space::SearchSpace;
@@ -96,9 +96,9 @@ impl Distribution {
     ) -> Self {
         let started = Instant::now();
         let space = placer.space();
-        let criterion = Criterion::new(objective, goal, space.programs);
+        let criterion = space.criterion(objective, goal);
         let stop = SearchLimits { nodes: u64::MAX, ..SearchLimits::default() }.stop(started);
-        let (best, nodes) = local_search(&space, &criterion, dealt(&space), &stop);
+        let (best, nodes) = searched_from_dealt(&space, &criterion, &stop);
         let pass = Pass { objective, goal, most_unfairness: None, start: best.clone() };
         let mut distribution = Self {
             objective,
@@ -114,7 +114,7 @@ impl Distribution {
             nodes,
             pruned: 0,
             fairest: None,
-            is_searched: groups::all(&space).is_some(),
+            is_searched: objective.check(space.machine).is_ok() && groups::all(&space).is_some(),
         };
         if distribution.is_searched {
             distribution.split(&space);
@@ -234,7 +234,7 @@ impl Distribution {
             return;
         }
         let space = placer.space();
-        let stp = Criterion::new(Objective::Stp, Goal::Best, space.programs);
+        let stp = space.criterion(Objective::Stp, Goal::Best);
         let most = self.best.score * (1.0 + UNFAIRNESS_ROOM);
         let start = rescored(&space, &stp, &self.best);
         self.fairest = Some(std::mem::replace(&mut self.best, start.clone()));
@@ -279,7 +279,7 @@ impl Distribution {
     /// The answer, or the best that is known with a bound.
     pub fn result<C: Contention>(&self, placer: &Placer<'_, C>) -> PlacementResult {
         let space = placer.space();
-        let criterion = Criterion::new(self.objective, self.goal, space.programs);
+        let criterion = space.criterion(self.objective, self.goal);
         let is_proven = self.is_searched && self.is_done();
         let open = self.open.iter().map(|open| open.0.bound);
         let out = self.out.values().flatten().map(|part| part.bound);

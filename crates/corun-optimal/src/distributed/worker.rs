@@ -8,7 +8,6 @@ use crate::distributed::incumbent::Incumbent;
 use crate::distributed::message::{Batch, BatchReport, Pass, Subproblem};
 use crate::distributed::size;
 use crate::groups;
-use crate::objective::Criterion;
 use crate::placement::Placer;
 use crate::search::{Search, SearchNode, StopRule, Traversal};
 use crate::search_space::SearchSpace;
@@ -41,7 +40,7 @@ pub(crate) fn prepare<C: Contention>(
     let search_tables = match pass.most_unfairness {
         Some(most) => search_tables_of_fair(space, most),
         None => groups::all(space).and_then(|groups| {
-            let criterion = Criterion::new(pass.objective, pass.goal, space.programs);
+            let criterion = space.criterion(pass.objective, pass.goal);
             search_tables(space, criterion, groups, &pass.start).0
         }),
     };

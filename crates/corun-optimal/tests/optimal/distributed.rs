@@ -9,9 +9,6 @@ use proptest::prelude::*;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-const OBJECTIVES: [Objective; 4] =
-    [Objective::MeanSlowdown, Objective::Stp, Objective::MaxSlowdown, Objective::Unfairness];
-
 const COUPLINGS: [Coupling; 4] =
     [Coupling::Apart, Coupling::Common, Coupling::Growing, Coupling::Any];
 
@@ -72,7 +69,7 @@ fn check(machine: &Machine, coupling: Coupling, programs: &[(f64, f64)], course:
     let lowest_equal = |one: &(f64, f64)| programs.iter().position(|other| other == one).unwrap();
     let equals = programs.iter().map(lowest_equal).collect();
     let placer = Placer::new(machine, &made_up, programs.len()).unwrap().with_equals(equals);
-    for objective in OBJECTIVES {
+    for (_, objective) in Objective::NAMED {
         for goal in [Goal::Best, Goal::Worst] {
             let what = format!("{} {coupling:?} {objective:?} {goal:?} {course:?}", machine.name());
             let whole = placer.solve(objective, goal, &SearchLimits::default());

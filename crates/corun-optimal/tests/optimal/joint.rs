@@ -99,7 +99,7 @@ fn best_of_all(
         for one in clusterings(llcs, 0, &west) {
             for other in clusterings(llcs, 1, &east) {
                 let clusters = [one.clone(), other].concat();
-                values.push(objective.value(&slowdowns(model, programs, &clusters)).unwrap());
+                values.push(objective.value(&slowdowns(model, programs, &clusters), None).unwrap());
             }
         }
     }
@@ -135,7 +135,7 @@ proptest! {
         }
         let clusters: Clusters =
             found.clusters.into_iter().map(|one| (one.llc, one.programs, one.ways)).collect();
-        let value = objective.value(&slowdowns(&model, &programs, &clusters)).unwrap();
+        let value = objective.value(&slowdowns(&model, &programs, &clusters), None).unwrap();
         let best = best_of_all(llcs, &model, &programs, objective);
         prop_assert!((value - best).abs() <= 1e-9 * best, "{value} {best}");
     }

@@ -1,10 +1,14 @@
 //! Small machines to enumerate placements on.
 
-use corun_machine::{Machine, MachineSpec};
+use corun_machine::{Machine, MachineSpec, PowerModel};
+
+/// What the machines draw.
+pub(crate) const POWER: PowerModel =
+    PowerModel { idle_w: 100.0, package_active_w: 30.0, core_w: 5.0, w_per_gb_per_s: 4.0 };
 
 fn machine(text: &str) -> Machine {
     let spec: MachineSpec = toml::from_str(&format!("version = 1\n{text}")).unwrap();
-    Machine::from_spec(spec).unwrap()
+    Machine::from_spec(MachineSpec { power: Some(POWER), ..spec }).unwrap()
 }
 
 const CORE: &str = r#"
@@ -45,6 +49,14 @@ pub(crate) fn four_behind_buses() -> Machine {
     ]
     .concat();
     machine(&format!("name = \"4 behind buses\"\n{CORE}{domains}{package}{package}"))
+}
+
+/// Two packages of two LLCs of `cpus` CPUs each, one memory controller.
+pub(crate) fn two_packages(cpus: u32) -> Machine {
+    let package =
+        format!("[[object]]\nkind = \"package\"\n{0}{0}", llc("object.object", 4096, cpus));
+    let memory = domain("memory", 1, 8000.0, None, None);
+    machine(&format!("name = \"2 packages\"\n{CORE}{memory}{package}{package}"))
 }
 
 /// An LLC of two CPUs and one of three, of other sizes.
@@ -114,5 +126,13 @@ pub(crate) fn four_by(cpus: u32) -> Machine {
 
 /// All of the small ones.
 pub(crate) fn all() -> Vec<Machine> {
-    vec![two_by_two(), four_behind_buses(), unequal(), hybrid(), hardware_threads(), two_nodes()]
+    vec![
+        two_by_two(),
+        four_behind_buses(),
+        two_packages(1),
+        unequal(),
+        hybrid(),
+        hardware_threads(),
+        two_nodes(),
+    ]
 }

@@ -15,6 +15,7 @@ pub(crate) struct MadeUp<'m> {
 #[derive(Clone, Copy)]
 pub(crate) struct Share {
     slowdown: f64,
+    /// Bytes a second.
     traffic: f64,
 }
 
@@ -34,7 +35,7 @@ impl Contention for MadeUp<'_> {
             let miss = (appetite - self.programs[seat.program].0) / size;
             let speed = self.machine.core_types()[cpu.core_type].capacity / on_core;
             let slowdown = (1.0 + 0.3 * miss) / speed;
-            Share { slowdown, traffic: self.programs[seat.program].0 * (1.0 + miss) * speed }
+            Share { slowdown, traffic: 1e9 * self.programs[seat.program].0 * (1.0 + miss) * speed }
         }));
     }
 
@@ -49,9 +50,9 @@ impl Contention for MadeUp<'_> {
                     Coupling::Growing => cpu(other).package == cpu(seat).package,
                     Coupling::Common | Coupling::Any => true,
                 })
-                .map(|(_, other)| other.traffic)
+                .map(|(_, other)| other.traffic * 1e-9)
                 .sum::<f64>()
-                - share.traffic;
+                - share.traffic * 1e-9;
             let weight = self.programs[seat.program].1;
             let pressure = match self.coupling {
                 // Neither rising nor falling.
@@ -64,6 +65,14 @@ impl Contention for MadeUp<'_> {
 
     fn traffic(&self, share: &Share) -> f64 {
         share.traffic
+    }
+
+    /// Less than is asked for, by those whom others slow down.
+    fn passing(&self, seats: &[CpuSlot], shares: &[Share], scratch: &mut ()) -> f64 {
+        let mut slowdowns = Vec::new();
+        self.couple(seats, shares, scratch, &mut slowdowns);
+        let passing = shares.iter().zip(slowdowns);
+        passing.map(|(share, slowdown)| share.traffic * share.slowdown / slowdown).sum()
     }
 
     fn coupling(&self) -> Coupling {

@@ -17,6 +17,7 @@ mod exploring;
 mod learned;
 mod learner;
 mod objective;
+mod packing;
 mod parts;
 mod planning;
 mod search;
@@ -57,8 +58,9 @@ const OBJECTIVE: Parameter = Parameter {
     name: "objective",
     default: 0.0,
     min: 0.0,
-    max: 2.0,
-    summary: "what is made small: 0 the mean slowdown, 1 the worst, 2 unfairness (worst / least)",
+    max: 4.0,
+    summary: "what is made small: 0 the mean slowdown, 1 the worst, 2 unfairness (worst / least), 3 energy for the \
+              work done, 4 energy x delay",
 };
 const TARGET: Parameter = Parameter {
     name: "target-slowdown",
@@ -448,7 +450,14 @@ impl Policy for Corun {
 
     fn unfit_for(&self, machine: &Machine) -> Option<String> {
         let types = machine.core_types().len();
-        (types > 1).then(|| format!("it has {types} core types, and corun does not weigh them"))
+        if types > 1 {
+            return Some(format!("it has {types} core types, and corun does not weigh them"));
+        }
+        let is_unknown = self.objective.is_of_power() && machine.power().is_none();
+        is_unknown.then(|| {
+            "its machine file has no power figures ([power]), and the objective is energy"
+                .to_owned()
+        })
     }
 
     fn predict_by(&mut self, predictor: &Arc<dyn Predictor>) {

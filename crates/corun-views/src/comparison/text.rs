@@ -50,10 +50,16 @@ pub fn table(comparison: &Comparison, introduce: bool) -> String {
         percent.map_or("-".to_owned(), |above| format!("{:+.1} %", tidy(above)))
     };
     let rows: Vec<&ComparisonRow> = comparison.distinct_rows().collect();
-    let columns = Columns::of(&rows)
+    let mut columns = Columns::of(&rows)
         .left("policy", |row| row.policy.clone())
         .right("mean slowdown", |row| format!("{:.3}", row.mean_slowdown))
-        .right("above optimum", above)
+        .right("above optimum", above);
+    if comparison.objective.starts_with("energy") {
+        columns = columns
+            .right("energy J", |row| or_dash(row.energy_per_work_j, 2))
+            .right("energy x delay J", |row| or_dash(row.energy_delay_per_work_j, 2));
+    }
+    let columns = columns
         .right("worst slowdown", |row| or_dash(row.worst_slowdown, 3))
         .right("STP", |row| or_dash(row.stp, 3))
         .right("unfairness", |row| or_dash(row.unfairness, 3))
@@ -99,6 +105,12 @@ fn notes(comparison: &Comparison) -> Vec<String> {
         notes.push(String::new());
     }
     notes.extend(sources(&comparison.data.model));
+    if comparison.objective != "antt" {
+        notes.push(format!("the bounds are the best and the worst by {}", comparison.objective));
+    }
+    if comparison.objective.starts_with("energy") {
+        notes.push("energy: above idle, for what a program does in a second alone".to_owned());
+    }
     if !comparison.data.extrapolated.is_empty() {
         let names = comparison.data.extrapolated.join(", ");
         notes.push(format!("extrapolated, outside the measured range: {names}"));

@@ -402,6 +402,9 @@ pub(crate) struct CompareArgs {
         default_missing_value = ""
     )]
     pub(crate) as_live: Option<String>,
+    /// By what the bounds are the best and the worst, and how far above the best the policies are
+    #[arg(long, value_enum, default_value = "antt")]
+    pub(crate) objective: ObjectiveName,
     /// Stop the search for the optimum (and the worst) after so long each
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "60")]
     pub(crate) time_limit: f64,

@@ -51,6 +51,10 @@ pub(crate) enum ObjectiveName {
     MaxSlowdown,
     /// Least largest / smallest slowdown
     Unfairness,
+    /// Least energy above idle for the work done; of machines with power figures
+    Energy,
+    /// Least energy x delay for the work done; of machines with power figures
+    EnergyDelay,
 }
 
 impl ObjectiveName {
@@ -61,6 +65,8 @@ impl ObjectiveName {
             Self::Stp => Objective::Stp,
             Self::MaxSlowdown => Objective::MaxSlowdown,
             Self::Unfairness => Objective::Unfairness,
+            Self::Energy => Objective::Energy,
+            Self::EnergyDelay => Objective::EnergyDelay,
         }
     }
 }

@@ -7,6 +7,7 @@ use corun_app::{
     parse_observation, timeline, trace_document,
 };
 use corun_machine::Machine;
+use corun_optimal::Objective;
 use corun_profile::{Fault, Mix, MixSource};
 use corun_sim::RunResult;
 use corun_views::comparison::{ComparisonPage, csv, long_csv, table};
@@ -22,8 +23,14 @@ pub(super) fn run(arguments: &CompareArgs) -> Outcome<String> {
     for path in [&arguments.report, &arguments.trace, &arguments.long].into_iter().flatten() {
         check_target(path)?;
     }
+    let objective = arguments.objective.objective();
+    if arguments.report.is_some() && objective != Objective::MeanSlowdown {
+        let message = "--report draws mean slowdowns, which --objective sets aside";
+        return Err(Failure::input(message).hint("--format json"));
+    }
     let cancel = Cancel::on_signal()?;
     let mut setup = setup(arguments)?;
+    setup.judge_by(objective)?;
     if let Some(settings) = &arguments.as_live {
         setup.observe(parse_observation(settings)?, !arguments.policy.is_empty())?;
     }

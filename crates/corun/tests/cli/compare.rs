@@ -423,3 +423,47 @@ fn policies_take_parameters() {
     compare(&fixture, &["--policy", "dio:half-life=2"])
         .refused(&["half-life", "half-life-intervals"]);
 }
+
+/// Two packages, programs that leave room for one to sleep: by energy the optimum is another placement, from which all
+/// are as far as their figures say.
+#[test]
+fn bounds_are_by_the_objective_that_is_asked_for() {
+    let fixture = Fixture::new();
+    let run = |objective: &str, more: &[&str]| {
+        let words = ["compare", "--machine", "xeon-x5365", "--apps", "sort,numpy,hmmsearch"];
+        let short = ["--instructions", "4000000000", "--seeds", "1"];
+        let policies = ["--policy", "linux-default,corun:objective=3", "--objective", objective];
+        fixture.run(&[&words[..], &short[..], &policies[..], more].concat())
+    };
+    for (objective, field, sign) in [
+        ("antt", "mean_slowdown", 1.0),
+        ("stp", "stp", -1.0),
+        ("max-slowdown", "worst_slowdown", 1.0),
+        ("unfairness", "unfairness", 1.0),
+        ("energy", "energy_per_work_j", 1.0),
+        ("energy-delay", "energy_delay_per_work_j", 1.0),
+    ] {
+        let document = run(objective, &["--format", "json"]).json();
+        assert_eq!(document["objective"], objective);
+        let value = |policy: &str| row(&document, policy)[field].as_f64().unwrap();
+        let (best, worst) = (value("optimal"), value("worst"));
+        assert!(sign * best < sign * worst, "{objective}: {best} {worst}");
+        for policy in ["linux-default", "corun:objective=3", "random (expected)", "worst"] {
+            let ratio = if sign > 0.0 { value(policy) / best } else { best / value(policy) };
+            let above = row(&document, policy)["above_optimal_percent"].as_f64().unwrap();
+            assert!((above - 100.0 * (ratio - 1.0)).abs() < 1e-3, "{objective} {policy}: {above}");
+        }
+        assert!(row(&document, "optimal")["energy_per_work_j"].as_f64().unwrap() > 0.0);
+    }
+    let table = run("energy", &[]).done();
+    for words in ["energy J", "energy x delay J", "the bounds are the best and the worst by energy"]
+    {
+        assert!(table.contains(words), "{words}: {table}");
+    }
+    assert!(!run("antt", &[]).done().contains("energy J"));
+    run("energy", &["--report", "page.html"]).refused(&["--report draws mean slowdowns"]);
+    compare(&fixture, &["--objective", "energy"])
+        .refused(&["2x-gold-6138-4c has no power figures"]);
+    compare(&fixture, &["--policy", "corun:objective=4"])
+        .refused(&["its machine file has no power figures ([power])"]);
+}

@@ -205,3 +205,56 @@ fn a_joint_optimum_that_cannot_be_had_is_refused() {
     let words = ["place", "--machine", "xeon-x5365", "--apps", "xz,sort", "--policy"];
     fixture.run(&[&words[..], &["optimal-cluster"]].concat()).refused(&["share memory bandwidth"]);
 }
+
+/// The Xeon X5365 draws 41.9 W for each busy package, 5 W for each busy core and 8.1 W for each GB/s. Energy packs what
+/// energy x delay spreads, and neither is known of a machine without power figures.
+#[test]
+fn energy_is_an_objective_where_power_is_known() {
+    let fixture = Fixture::new();
+    let apps = "sort,numpy,kernel-triad,hmmsearch";
+    let place = |machine: &str, policy: &str, objective: &str, format: &str| {
+        let words = ["place", "--machine", machine, "--apps", apps, "--policy", policy];
+        fixture.run(&[&words[..], &["--objective", objective, "--format", format]].concat())
+    };
+    let packages = |document: &Value| {
+        let mut packages: Vec<u64> =
+            figures(document, "llc").iter().map(|&llc| llc as u64 / 2).collect();
+        packages.sort_unstable();
+        packages.dedup();
+        packages.len() as f64
+    };
+    let mut on = Vec::new();
+    for (objective, policy) in
+        [("energy", "optimal"), ("energy-delay", "optimal"), ("energy", "worst"), ("antt", "di")]
+    {
+        let document = place("xeon-x5365", policy, objective, "json").json();
+        let traffic: f64 = document["programs"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| one["bandwidth_mb_per_s"].as_f64().unwrap() * 1e-3)
+            .sum();
+        let number = |field: &str| document[field].as_f64().unwrap();
+        let watts = 41.9 * packages(&document) + 4.0 * 5.0 + 8.1 * traffic;
+        assert!((number("power_above_idle_w") - watts).abs() < 1e-3, "{document}");
+        let energy = watts / number("stp");
+        assert!((number("energy_per_work_j") - energy).abs() < 1e-3, "{document}");
+        let product = energy * 4.0 / number("stp");
+        assert!((number("energy_delay_per_work_j") - product).abs() < 1e-3, "{document}");
+        on.push((packages(&document), number("energy_per_work_j"), product));
+        if policy != "di" {
+            assert_eq!(document["proven"], true);
+            let value = if objective == "energy" { energy } else { product };
+            assert!((number("value") - value).abs() < 1e-3, "{document}");
+        }
+    }
+    let [least, product, worst, di] = on[..] else { panic!("{on:?}") };
+    assert_eq!((least.0, product.0), (1.0, 2.0));
+    assert!(least.1 < product.1 && product.2 < least.2 && least.1 <= di.1 && di.1 <= worst.1);
+    let table = place("xeon-x5365", "optimal", "energy", "table").done();
+    assert!(table.contains(" W above idle; energy "), "{table}");
+    place("opteron-2350", "optimal", "energy", "table")
+        .refused(&["opteron-2350 has no power figures"]);
+    place("xeon-gold-6138", "optimal-cluster", "energy", "table")
+        .refused(&["xeon-gold-6138 has no power figures"]);
+}

@@ -1,9 +1,15 @@
 //! Bucketization (CASC, section 4.3.1): each CPU gets the largest PCMR of a thread that may run on it.
 //!
 //! All start at the maximum. While their mean is above the threshold, the MAX_PCMR of one CPU is
-//! lowered by one: that of the CPU for which this newly restricts the fewest threads (the first of
-//! equals), never of one that is some thread's last. Since a step does not depend on the threshold, a
-//! higher threshold only stops sooner.
+//! lowered by one: that of the CPU for which this newly restricts the fewest threads (of equals that with the highest
+//! MAX_PCMR, the first of several), never of one that is some thread's last. Since a step does not depend on the threshold,
+//! a higher threshold only stops sooner.
+//!
+//! The paper says nothing of equals. With the first CPU it would go on to 0 before any other is touched, so that no
+//! threshold but the highest leaves each CPU a thread where many threads are alike. With the highest the CPUs come down
+//! together, and the paper's own example (threshold 5 for the threads of Fig. 4) comes out.
+
+use std::cmp::Reverse;
 
 /// A thread as bucketization sees it.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,12 +68,12 @@ pub(super) fn mean(max_pcmr: &[u32]) -> f64 {
 /// Finds each CPU's MAX_PCMR.
 pub(super) fn bucketize(items: &[Item], cpus: usize, limits: &Limits) -> Buckets {
     let mut threshold = limits.threshold;
+    let mut lowering = Lowering::new(items, cpus);
+    lowering.run(threshold);
     loop {
-        let mut lowering = Lowering::new(items, cpus);
-        let met = lowering.run(threshold);
-        let max_pcmr = lowering.max_pcmr;
-        if threshold >= 100.0 || leaves_enough(items, &max_pcmr, limits.min_threads) {
-            return Buckets { max_pcmr, threshold, met };
+        let met = lowering.raise_back(threshold);
+        if threshold >= 100.0 || leaves_enough(items, &lowering.max_pcmr, limits.min_threads) {
+            return Buckets { max_pcmr: lowering.max_pcmr, threshold, met };
         }
         threshold = (threshold.max(1e-3) * limits.growth).min(100.0);
     }
@@ -95,6 +101,8 @@ const CLOSED: u32 = u32::MAX;
 struct Lowering {
     max_pcmr: Vec<u32>,
     sum: u32,
+    /// The CPU of each step so far.
+    steps: Vec<usize>,
     /// Threads by level.
     at_level: Vec<Vec<usize>>,
     /// By thread: CPUs that it may still use.
@@ -117,6 +125,7 @@ impl Lowering {
         let mut lowering = Self {
             max_pcmr: vec![maximum; cpus],
             sum: maximum * cpus as u32,
+            steps: Vec::new(),
             at_level,
             open: items
                 .iter()
@@ -143,23 +152,48 @@ impl Lowering {
         if self.max_pcmr[cpu] == 0 || last { CLOSED } else { self.marginal(cpu).count() as u32 }
     }
 
-    /// Lowers until the threshold is met, and says whether it is.
-    fn run(&mut self, threshold: f64) -> bool {
-        let most = threshold * self.max_pcmr.len() as f64;
+    /// The order in which CPUs are lowered.
+    fn rank(&self, cpu: usize) -> (u32, Reverse<u32>, usize) {
+        (self.penalty[cpu], Reverse(self.max_pcmr[cpu]), cpu)
+    }
+
+    /// Lowers until the threshold is met, or nobody can be lowered any more.
+    fn run(&mut self, threshold: f64) {
+        let cpus = self.max_pcmr.len();
+        let most = threshold * cpus as f64;
         while f64::from(self.sum) > most {
-            let least = self.penalty.iter().enumerate().min_by_key(|&(cpu, &own)| (own, cpu));
-            let Some((cpu, _)) = least.filter(|(_, own)| **own != CLOSED) else { return false };
-            // The next best; until it is better than this one, this one goes on.
-            let others = self.penalty.iter().enumerate().filter(|(other, _)| *other != cpu);
-            let next = others.map(|(other, &own)| (own, other)).min().unwrap_or((CLOSED, 0));
-            while f64::from(self.sum) > most
-                && self.penalty[cpu] != CLOSED
-                && (self.penalty[cpu], cpu) < next
+            // The best and the next best; until that one is better, the best goes on.
+            let mut least = (CLOSED, Reverse(0), 0);
+            let mut next = least;
+            for rank in (0..cpus).map(|cpu| self.rank(cpu)) {
+                if rank < least {
+                    (least, next) = (rank, least);
+                } else if rank < next {
+                    next = rank;
+                }
+            }
+            let (penalty, _, cpu) = least;
+            if penalty == CLOSED {
+                return;
+            }
+            while f64::from(self.sum) > most && self.penalty[cpu] != CLOSED && self.rank(cpu) < next
             {
                 self.lower(cpu);
             }
         }
-        true
+    }
+
+    /// Takes back the last steps that a higher threshold does not ask for, and says whether the threshold is met. Nothing is
+    /// lowered after this.
+    fn raise_back(&mut self, threshold: f64) -> bool {
+        let most = threshold * self.max_pcmr.len() as f64;
+        while f64::from(self.sum + 1) <= most
+            && let Some(cpu) = self.steps.pop()
+        {
+            self.max_pcmr[cpu] += 1;
+            self.sum += 1;
+        }
+        f64::from(self.sum) <= most
     }
 
     fn lower(&mut self, cpu: usize) {
@@ -172,6 +206,7 @@ impl Lowering {
         let level = self.max_pcmr[cpu];
         self.max_pcmr[cpu] -= 1;
         self.sum -= 1;
+        self.steps.push(cpu);
         self.penalty[cpu] = self.penalty_of(cpu);
         if last {
             // Somebody has one CPU left: whichever it is, it stays open.

@@ -12,7 +12,7 @@ pub(super) const THRESHOLD: Parameter = Parameter {
 
 pub(super) const GROWTH: Parameter = Parameter {
     name: "threshold-growth",
-    default: 1.5,
+    default: 1.1,
     min: 1.01,
     max: 100.0,
     summary: "factor by which the threshold is raised where a CPU would be left with too few threads",

@@ -61,6 +61,8 @@ struct Checked {
     there: usize,
     /// Its slowdown here, predicted.
     slowdown: f64,
+    /// Its memory traffic for a second's work of it alone, in bytes: here and there, predicted.
+    bytes: [f64; 2],
     /// Instructions a second at the last visit.
     rate_there: Option<f64>,
     /// Of the logarithms of what it got done here over there: their number, mean and squares from the mean.
@@ -95,6 +97,9 @@ struct Check {
     threads: Vec<Checked>,
     stage: Stage,
     objective: Objective,
+    /// What packages and cores draw above idle here and there, and each byte a second, in watts; none where the power
+    /// is not known.
+    power: Option<([f64; 2], f64)>,
     /// As predicted, less what the change costs.
     gain: f64,
     error: f64,
@@ -116,10 +121,16 @@ impl Check {
         let outcome = |(place, one): (usize, &Checked)| {
             let by = off.filter(|(of, _)| *of == place).map_or(0.0, |(_, by)| by);
             let slower = if there { (one.mean + by).exp() } else { 1.0 };
-            Outcome { slowdown: one.slowdown * slower, ..Outcome::default() }
+            let slowdown = one.slowdown * slower;
+            let bytes_per_s = one.bytes[usize::from(there)] / slowdown;
+            Outcome { slowdown, bytes_per_s, ..Outcome::default() }
         };
         let outcomes: Vec<Outcome> = self.threads.iter().enumerate().map(outcome).collect();
-        self.objective.value(&outcomes)
+        let above_idle_w = self.power.map(|(fixed_w, w_per_byte_per_s)| {
+            let bytes_per_s: f64 = outcomes.iter().map(|one| one.bytes_per_s).sum();
+            fixed_w[usize::from(there)] + w_per_byte_per_s * bytes_per_s
+        });
+        self.objective.value(&outcomes, above_idle_w)
     }
 
     /// Gain and its standard deviation by prediction and counts together: the product of two normal distributions.
@@ -321,6 +332,8 @@ impl Corun {
             here: from.situation.cpus[index],
             there: to.situation.cpus[index],
             slowdown: from.outcomes[index].slowdown,
+            bytes: [from, to]
+                .map(|at| at.outcomes[index].bytes_per_s * at.outcomes[index].slowdown),
             rate_there: None,
             pairs: 0.0,
             mean: 0.0,
@@ -330,6 +343,13 @@ impl Corun {
             threads: running.iter().enumerate().map(checked).collect(),
             stage: Stage::ThereSettling,
             objective: self.objective,
+            power: machine.power().map(|power| {
+                let fixed_w = [from, to].map(|at| {
+                    let (packages, cores) = machine.busy(at.situation.cpus.iter().copied());
+                    power.above_idle_w(packages, cores, 0.0)
+                });
+                (fixed_w, power.above_idle_w(0, 0, 1.0))
+            }),
             gain: predicted.likely - share,
             error: predicted.error.max(LEAST_ERROR).max(LEAST_ERROR_PART * predicted.likely),
             visits: 0,
@@ -425,6 +445,7 @@ mod tests {
             here,
             there,
             slowdown,
+            bytes: [0.0; 2],
             rate_there: None,
             pairs: 0.0,
             mean: 0.0,
@@ -437,6 +458,7 @@ mod tests {
             threads,
             stage: Stage::Resting,
             objective: Objective::of(0.0, 0.0),
+            power: None,
             gain,
             error,
             visits: 0,
@@ -465,6 +487,21 @@ mod tests {
         assert!((gain - 0.05).abs() < 0.001, "{gain}");
         assert!((error - 0.5_f64.sqrt() * 0.02264).abs() < 0.0005, "{error}");
         assert_eq!(one.verdict(0.002), Verdict::TakeUp);
+    }
+
+    /// Two threads at 1.0 that come together on one package of two: 30 W of 60 fall away, and both are half as fast as
+    /// here, with half the traffic, 4 W of 8. Energy: (30 + 10 + 4) / 1 of (60 + 10 + 8) / 2 J.
+    #[test]
+    fn the_power_of_both_sides_is_weighed() {
+        let mut one = check(vec![checked("a", 0, 1, 1.0), checked("b", 4, 2, 1.0)], 0.0, 1e9);
+        one.objective = Objective::of(3.0, 0.0);
+        one.power = Some(([70.0, 40.0], 4e-9));
+        one.threads.iter_mut().for_each(|thread| thread.bytes = [1e9; 2]);
+        (0..4).for_each(|_| visit(&mut one, &[0.5, 0.5]));
+        assert!((one.value(false, None) - 39.0).abs() < 1e-9);
+        assert!((one.value(true, None) - 44.0).abs() < 1e-9);
+        // Counts alone are believed.
+        assert!((one.known().0 - (1.0 - 44.0 / 39.0)).abs() < 1e-6);
     }
 
     /// A gain of 2 % is predicted, and both are a tenth slower there.

@@ -81,11 +81,11 @@ impl Corun {
         let whole = at.situation.clone().whole();
         let now = if whole == at.situation { at.clone() } else { search.predicted(whole) };
         let bounds = search.bounds(&now);
-        let likely = search.objective.value(&now.outcomes);
+        let likely = search.value(&now);
         let worlds = [World::Steep, World::Flat];
         let values = worlds.map(|world| {
             let outcomes = search.outcomes(world, &now.situation);
-            search.objective.value(&outcomes)
+            search.value_of(&now.situation, &outcomes)
         });
         let mut hopeful: Vec<(f64, Predicted)> = Vec::new();
         for next in search.neighbours(&now, MOST_STEPS) {
@@ -93,13 +93,13 @@ impl Corun {
             if next.outcomes.iter().zip(&bounds).any(|(one, &bound)| one.slowdown > bound) {
                 continue;
             }
-            let gain = 1.0 - search.objective.value(&next.outcomes) / likely;
+            let gain = 1.0 - search.value(&next) / likely;
             let spread: f64 = worlds
                 .iter()
                 .zip(values)
                 .map(|(&world, before)| {
                     let outcomes = search.outcomes(world, &next.situation);
-                    (1.0 - search.objective.value(&outcomes) / before - gain).abs()
+                    (1.0 - search.value_of(&next.situation, &outcomes) / before - gain).abs()
                 })
                 .sum();
             hopeful.push((gain + spread, next));
@@ -134,7 +134,7 @@ impl Corun {
         }
         let cost = Cost { model: search.model, footprint_bytes: self.footprint_bytes };
         let time_s = horizon_s * search.threads.len() as f64;
-        let value = |at: &Predicted| search.objective.value(&at.outcomes);
+        let value = |at: &Predicted| search.value(at);
         let gain = 1.0
             - value(&next) / value(now)
             - cost.thread_seconds(now, &next, search.threads) / time_s;
@@ -143,7 +143,7 @@ impl Corun {
         let there = if to == next.situation { next.clone() } else { search.predicted(to) };
         let errors = search.errors_of(touched, now, &next);
         let error = errors.iter().map(|(_, error)| error.powi(2)).sum::<f64>().sqrt();
-        let value = |at: &Predicted| search.objective.value(&at.outcomes);
+        let value = |at: &Predicted| search.value(at);
         let slower = (value(&there) / value(at) - 1.0).max(0.0);
         let refills = cost.thread_seconds(at, &there, search.threads)
             + cost.thread_seconds(&there, at, search.threads);
@@ -182,7 +182,7 @@ impl Corun {
         plan: &mut Plan,
     ) {
         let before = search.predicted(before.clone());
-        let [then, now] = [&before, at].map(|at| search.objective.value(&at.outcomes));
+        let [then, now] = [&before, at].map(|at| search.value(at));
         if then >= now {
             return;
         }

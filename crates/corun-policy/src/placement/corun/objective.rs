@@ -1,9 +1,11 @@
 //! What a decision makes small.
 
+use corun_machine::Machine;
+use corun_metrics as metrics;
 use corun_model::Outcome;
 
 /// What each share by which a program exceeds the target slowdown counts as, in the objective's unit: more than
-/// any of the other terms can gain.
+/// any of the other terms can gain. For energies, whose unit is the joule, in parts of the energy.
 const EXCESS: f64 = 10.0;
 
 /// What is made small, and the slowdown that nobody shall exceed.
@@ -19,6 +21,8 @@ enum Kind {
     MeanSlowdown,
     WorstSlowdown,
     Unfairness,
+    Energy,
+    EnergyDelay,
 }
 
 impl Objective {
@@ -27,27 +31,57 @@ impl Objective {
         let kind = match kind as u32 {
             0 => Kind::MeanSlowdown,
             1 => Kind::WorstSlowdown,
-            _ => Kind::Unfairness,
+            2 => Kind::Unfairness,
+            3 => Kind::Energy,
+            _ => Kind::EnergyDelay,
         };
         Self { kind, target }
     }
 
-    /// Its value for programs that are so much slower than alone. Of several that are equally unfair or slow
+    /// Does it ask what the machine draws?
+    pub(super) fn is_of_power(self) -> bool {
+        matches!(self.kind, Kind::Energy | Kind::EnergyDelay)
+    }
+
+    /// Its value for programs on CPUs (indices) of a machine.
+    pub(super) fn value_at(self, machine: &Machine, cpus: &[usize], outcomes: &[Outcome]) -> f64 {
+        let above_idle_w = if self.is_of_power() {
+            let bytes_per_s = outcomes.iter().map(|outcome| outcome.bytes_per_s).sum();
+            machine.power_above_idle_w(cpus.iter().copied(), bytes_per_s)
+        } else {
+            None
+        };
+        self.value(outcomes, above_idle_w)
+    }
+
+    /// Its value for programs that are so much slower than alone, on a machine that draws so many watts above idle;
+    /// infinite where that is asked for and not known. Of several that are equally unfair or slow
     /// at worst the one with the lower mean is better by a thousandth of it. What exceeds the target comes first.
-    pub(super) fn value(self, outcomes: &[Outcome]) -> f64 {
+    pub(super) fn value(self, outcomes: &[Outcome], above_idle_w: Option<f64>) -> f64 {
         let slowdowns = || outcomes.iter().map(|outcome| outcome.slowdown);
         let mean = slowdowns().sum::<f64>() / outcomes.len().max(1) as f64;
         let most = slowdowns().fold(0.0, f64::max);
+        let energy = |of: fn(f64, &[f64]) -> Option<f64>| {
+            let slowdowns: Vec<f64> = slowdowns().collect();
+            above_idle_w.and_then(|watts| of(watts, &slowdowns)).unwrap_or(f64::INFINITY)
+        };
         let value = match self.kind {
             Kind::MeanSlowdown => mean,
             Kind::WorstSlowdown => most + 1e-3 * mean,
             Kind::Unfairness => most / slowdowns().fold(f64::INFINITY, f64::min) + 1e-3 * mean,
+            Kind::Energy => energy(metrics::energy_per_work_j),
+            Kind::EnergyDelay => energy(metrics::energy_delay_per_work_j),
         };
         if self.target <= 0.0 {
             return value;
         }
-        let excess: f64 = slowdowns().map(|one| (one / self.target - 1.0).max(0.0)).sum();
-        value + EXCESS * excess
+        let beyond = slowdowns().map(|one| (one / self.target - 1.0).max(0.0));
+        if self.is_of_power() {
+            // A package that sleeps saves half of the energy and more: each program beyond the target counts as all of it.
+            let beyond = beyond.filter(|&share| share > 0.0);
+            return value * (1.0 + beyond.map(|share| 1.0 + EXCESS * share).sum::<f64>());
+        }
+        value + EXCESS * beyond.sum::<f64>()
     }
 
     /// The slowdown that nobody shall exceed; none: no such was asked for.
@@ -73,9 +107,9 @@ mod tests {
     #[test]
     fn each_objective_is_the_one_worked_by_hand() {
         let three = outcomes(&[1.0, 1.5, 2.0]);
-        assert_eq!(Objective::of(0.0, 0.0).value(&three), 1.5);
-        assert!((Objective::of(1.0, 0.0).value(&three) - 2.0015).abs() < 1e-12);
-        assert!((Objective::of(2.0, 0.0).value(&three) - 2.0015).abs() < 1e-12);
+        assert_eq!(Objective::of(0.0, 0.0).value(&three, None), 1.5);
+        assert!((Objective::of(1.0, 0.0).value(&three, None) - 2.0015).abs() < 1e-12);
+        assert!((Objective::of(2.0, 0.0).value(&three, None) - 2.0015).abs() < 1e-12);
     }
 
     /// Beyond 1.25: 1.5 by 20 % and 2.0 by 60 %. A placement in which fewer are beyond the target is better,
@@ -84,12 +118,39 @@ mod tests {
     fn what_exceeds_the_target_comes_first() {
         let objective = Objective::of(0.0, 1.25);
         let three = outcomes(&[1.0, 1.5, 2.0]);
-        assert!((objective.value(&three) - (1.5 + 10.0 * 0.8)).abs() < 1e-12);
+        assert!((objective.value(&three, None) - (1.5 + 10.0 * 0.8)).abs() < 1e-12);
         assert_eq!(objective.slower(&three), [1, 2]);
         let level = outcomes(&[1.25, 1.25, 1.25]);
-        assert_eq!(objective.value(&level), 1.25);
+        assert_eq!(objective.value(&level, None), 1.25);
         assert!(objective.slower(&level).is_empty());
-        assert!(objective.value(&level) < objective.value(&outcomes(&[1.0, 1.0, 1.3])));
+        assert!(objective.value(&level, None) < objective.value(&outcomes(&[1.0, 1.0, 1.3]), None));
         assert!(Objective::of(0.0, 0.0).slower(&three).is_empty());
+    }
+    /// Two programs at 1.0 and 2.0 do 1.5 seconds' work a second. On the cores of one package of the Xeon X5365 with 1e9
+    /// bytes a second they draw 41.9 + 2 x 5 + 8.1 = 60 W: 40 J. On two packages it is 101.9 W.
+    #[test]
+    fn energies_are_the_ones_worked_by_hand() {
+        let machine = corun_machine::preset("xeon-x5365").unwrap();
+        let package = |of: usize| {
+            let cpus = machine.cpus().iter().enumerate();
+            cpus.filter(move |(_, cpu)| cpu.package == of).map(|(index, _)| index)
+        };
+        let mut two = outcomes(&[1.0, 2.0]);
+        two[0].bytes_per_s = 1e9;
+        let together: Vec<usize> = package(0).take(2).collect();
+        let apart: Vec<usize> = package(0).take(1).chain(package(1).take(1)).collect();
+        let [energy, product] = [3.0, 4.0].map(|kind| Objective::of(kind, 0.0));
+        assert!((energy.value_at(&machine, &together, &two) - 40.0).abs() < 1e-9);
+        assert!((energy.value_at(&machine, &apart, &two) - 101.9 / 1.5).abs() < 1e-9);
+        assert!((product.value_at(&machine, &together, &two) - 40.0 * 2.0 / 1.5).abs() < 1e-9);
+        // Beyond a target of 1.6 by a quarter: 40 (1 + 1 + 10 x 0.25).
+        let bound = Objective::of(3.0, 1.6);
+        assert!((bound.value_at(&machine, &together, &two) - 180.0).abs() < 1e-9);
+        let mut level = outcomes(&[1.6, 1.6]);
+        level[0].bytes_per_s = 1e9;
+        assert!((bound.value_at(&machine, &together, &level) - 48.0).abs() < 1e-9);
+        // Where it is not known what the machine draws nothing is worth anything.
+        let unknown = corun_machine::preset("opteron-2350").unwrap();
+        assert_eq!(energy.value_at(&unknown, &[0, 1], &two), f64::INFINITY);
     }
 }

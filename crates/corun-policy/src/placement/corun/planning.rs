@@ -141,13 +141,22 @@ impl Corun {
             goals.push(search.divided(from.clone(), World::Likely, &bounds));
         }
         let nodes = machine.nodes().iter().filter(|node| !node.cpus.is_empty()).count();
-        let placed = search.better(start, self.moves_pages && nodes > 1);
-        let is_elsewhere = placed.situation.cpus != now.cpus || placed.situation.homes != now.homes;
-        if is_elsewhere || goals.is_empty() {
-            if self.divides_ways && is_elsewhere {
-                goals.push(search.divided(placed.clone(), World::Likely, &bounds));
+        let memory = self.moves_pages && nodes > 1;
+        let mut starts = vec![start];
+        for packed in search.packed(&starts[0], memory) {
+            let packed = search.predicted(packed);
+            starts.push(packed);
+        }
+        for start in starts {
+            let placed = search.better(start, memory);
+            let is_elsewhere =
+                placed.situation.cpus != now.cpus || placed.situation.homes != now.homes;
+            if is_elsewhere || goals.is_empty() {
+                if self.divides_ways && is_elsewhere {
+                    goals.push(search.divided(placed.clone(), World::Likely, &bounds));
+                }
+                goals.push(placed);
             }
-            goals.push(placed);
         }
         let loses = |goal: &Predicted| {
             goal.outcomes.iter().zip(&bounds).any(|(one, &bound)| one.slowdown > bound)
@@ -156,12 +165,12 @@ impl Corun {
         let cost = Cost { model: search.model, footprint_bytes: self.footprint_bytes };
         // As a share of all threads' time until the next change.
         let time_s = horizon_s * search.threads.len() as f64;
-        let before = search.objective.value(&from.outcomes);
+        let before = search.value(&from);
         let mut goals: Vec<(f64, f64, Predicted)> = goals
             .into_iter()
             .map(|goal| {
                 let share = cost.thread_seconds(&from, &goal, search.threads) / time_s;
-                let net = 1.0 - search.objective.value(&goal.outcomes) / before - share;
+                let net = 1.0 - search.value(&goal) / before - share;
                 (net, share, goal)
             })
             .collect();
@@ -205,7 +214,9 @@ impl Corun {
         plan: &mut Plan,
     ) {
         let (now, goal) = (&from.situation, &to.situation);
-        let [before, after] = [from, to].map(|at| self.objective.value(&at.outcomes));
+        let value =
+            |at: &Predicted| self.objective.value_at(machine, &at.situation.cpus, &at.outcomes);
+        let [before, after] = [from, to].map(value);
         let slower = self.objective.slower(&to.outcomes);
         for (index, thread) in running.iter().enumerate() {
             let cpu = machine.cpus()[goal.cpus[index]].id;
@@ -337,9 +348,9 @@ impl Corun {
             let outcomes = search.outcomes(world, &at.situation);
             let now = Predicted { situation: at.situation.clone(), outcomes };
             let bounds = search.bounds(&now);
-            let before = search.objective.value(&now.outcomes);
+            let before = search.value(&now);
             let to = search.divided(now, world, &bounds);
-            let gain = 1.0 - search.objective.value(&to.outcomes) / before;
+            let gain = 1.0 - search.value(&to) / before;
             if gain >= self.least_estimated_gain
                 && best.as_ref().is_none_or(|(most, _)| gain > *most)
             {

@@ -119,6 +119,16 @@ impl Search<'_> {
         outcomes
     }
 
+    /// The objective's value of a situation.
+    pub(super) fn value(&self, at: &Predicted) -> f64 {
+        self.value_of(&at.situation, &at.outcomes)
+    }
+
+    /// The objective's value of a situation where threads come out so.
+    pub(super) fn value_of(&self, at: &Situation, outcomes: &[Outcome]) -> f64 {
+        self.objective.value_at(self.machine(), &at.cpus, outcomes)
+    }
+
     /// A situation with what the likely world says of each thread.
     pub(super) fn predicted(&mut self, situation: Situation) -> Predicted {
         let outcomes = self.outcomes(World::Likely, &situation);
@@ -128,7 +138,7 @@ impl Search<'_> {
     /// By which share the objective falls from one situation to another, and how far that may be wrong. Worlds
     /// that are the likely one for all threads are not asked about again.
     pub(super) fn gain(&mut self, from: &Predicted, to: &Predicted) -> Gain {
-        let [before, after] = [from, to].map(|at| self.objective.value(&at.outcomes));
+        let [before, after] = [from, to].map(|at| self.value(at));
         let likely = 1.0 - after / before;
         let mut gain = Gain { likely, least: likely, error: 0.0 };
         if self.are_known() {
@@ -183,7 +193,7 @@ impl Search<'_> {
     ) -> f64 {
         let [before, after] = [from, to].map(|at| {
             let outcomes = self.outcomes_if(world, &at.situation);
-            self.objective.value(&outcomes)
+            self.value_of(&at.situation, &outcomes)
         });
         1.0 - after / before
     }
@@ -203,7 +213,7 @@ impl Search<'_> {
     /// the present one where there is none. `memory`: may pages move?
     pub(super) fn better(&mut self, now: Predicted, memory: bool) -> Predicted {
         let bounds = self.bounds(&now);
-        let mut value = self.objective.value(&now.outcomes);
+        let mut value = self.value(&now);
         let mut at = now;
         let until = self.questions + MOST_QUESTIONS;
         for _ in 0..2 * self.threads.len() {
@@ -216,7 +226,7 @@ impl Search<'_> {
                 if next.outcomes.iter().zip(&bounds).any(loses) {
                     continue;
                 }
-                let reached = self.objective.value(&next.outcomes);
+                let reached = self.value(&next);
                 if best.as_ref().is_none_or(|(least, _)| reached < *least) {
                     best = Some((reached, next));
                 }
@@ -271,7 +281,7 @@ impl Search<'_> {
         next
     }
 
-    fn bring_memory(&self, thread: usize, at: &mut Situation) {
+    pub(super) fn bring_memory(&self, thread: usize, at: &mut Situation) {
         let machine = self.machine();
         let node = machine.cpus()[at.cpus[thread]].node;
         at.homes[thread].clear();

@@ -170,6 +170,79 @@ fn each_objective_is_made_smaller() {
     assert!(unfair(&reached(2.0)) < unfair(&before));
 }
 
+/// What the objective with this number is worth where programs are on CPUs by index, by the formulas and not by the policy.
+fn energy(predictor: &dyn Predictor, programs: &[&str], cpus: &[usize], kind: f64) -> f64 {
+    let outcomes = outcomes(predictor, programs, cpus);
+    let machine = predictor.model().machine();
+    let power = machine.power().unwrap();
+    let distinct = |of: &dyn Fn(usize) -> usize| {
+        cpus.iter().map(|&cpu| of(cpu)).collect::<BTreeSet<usize>>().len() as f64
+    };
+    let watts = power.package_active_w * distinct(&|cpu| machine.cpus()[cpu].package)
+        + power.core_w * distinct(&|cpu| machine.cpus()[cpu].core)
+        + power.w_per_gb_per_s * outcomes.iter().map(|one| one.bytes_per_s * 1e-9).sum::<f64>();
+    let work: f64 = outcomes.iter().map(|one| 1.0 / one.slowdown).sum();
+    if kind == 3.0 { watts / work } else { watts / work * programs.len() as f64 / work }
+}
+
+/// Four programs on two packages of two LLCs: from any of several places it comes to within its least gain of what is best
+/// of all 1,680, by energy and by energy x delay, and stays there. Nobody is slower than asked where that can be.
+#[test]
+fn by_energy_it_comes_to_the_best_of_all_placements() {
+    let programs = ["sort", "numpy", "kernel-triad", "hmmsearch"];
+    let predictor = predictor("xeon-x5365", &programs);
+    let machine = predictor.model().machine().clone();
+    let mut all = Vec::new();
+    for code in 0..4096_usize {
+        let places: Vec<usize> = (0..4).map(|thread| code >> (3 * thread) & 7).collect();
+        if places.iter().collect::<BTreeSet<&usize>>().len() == 4 {
+            all.push(places);
+        }
+    }
+    assert_eq!(all.len(), 1680);
+    let worst = |cpus: &[usize]| {
+        let outcomes = outcomes(&*predictor, &programs, cpus);
+        outcomes.iter().map(|one| one.slowdown).fold(0.0, f64::max)
+    };
+    let fastest = all.iter().map(|cpus| worst(cpus)).fold(f64::INFINITY, f64::min);
+    let mut packages = BTreeSet::new();
+    for (kind, target) in [(3.0, 0.0), (4.0, 0.0), (3.0, fastest * 1.01)] {
+        let is_kept = |cpus: &&Vec<usize>| target == 0.0 || worst(cpus) <= target;
+        let values =
+            all.iter().filter(is_kept).map(|cpus| energy(&*predictor, &programs, cpus, kind));
+        let best = values.fold(f64::INFINITY, f64::min);
+        for start in all.iter().step_by(all.len() / 12) {
+            let mut threads = threads(&machine, &programs, start);
+            let parameters = [("objective", kind), ("target-slowdown", target)];
+            let mut policy = policy(&predictor, &parameters);
+            moved(&policy.decide(&at(&machine, &threads, 60.0)), &mut threads);
+            let reached = cpus(&machine, &threads);
+            let value = energy(&*predictor, &programs, &reached, kind);
+            assert!(value <= best * 1.0051, "{kind} {start:?}: {value} {best} {reached:?}");
+            assert!(target == 0.0 || worst(&reached) <= target, "{start:?} {reached:?}");
+            assert_eq!(policy.decide(&at(&machine, &threads, 61.0)), Plan::none(), "{start:?}");
+            let on: BTreeSet<usize> =
+                reached.iter().map(|&cpu| machine.cpus()[cpu].package).collect();
+            packages.insert((kind as u32, target > 0.0, on.len()));
+        }
+    }
+    // Energy packs; who may not be slowed down is spread.
+    assert!(packages.contains(&(3, false, 1)) && packages.contains(&(3, true, 2)), "{packages:?}");
+}
+
+#[test]
+fn energy_asks_for_power_figures() {
+    let power = |parameters: &[(&str, f64)], machine: &str| {
+        policy(&predictor(machine, &FOUR), parameters).unfit_for(&preset(machine).unwrap())
+    };
+    for kind in [3.0, 4.0] {
+        let why = power(&[("objective", kind)], "opteron-2350").unwrap();
+        assert!(why.contains("no power figures ([power])"), "{why}");
+        assert_eq!(power(&[("objective", kind)], "xeon-x5365"), None);
+    }
+    assert_eq!(power(&[("objective", 2.0)], "opteron-2350"), None);
+}
+
 /// A program away from its memory: pages follow, or the program goes back, once that pays.
 #[test]
 fn a_program_and_its_memory_come_together_where_that_pays() {

@@ -106,7 +106,7 @@ impl Search<'_> {
             }
         }
         // The best start first: questions may run out.
-        let value = |at: &Predicted, search: &Self| search.objective.value(&at.outcomes);
+        let value = |at: &Predicted, search: &Self| search.value(at);
         starts.sort_by(|a, b| value(&a.1, self).total_cmp(&value(&b.1, self)));
         let mut best = now;
         for start in starts {
@@ -136,7 +136,7 @@ impl Search<'_> {
                     return at;
                 }
                 let Some(next) = division.after(step, programs.llc.least) else { continue };
-                let value = self.objective.value(&at.outcomes);
+                let value = self.value(&at);
                 let known = (&mut *asked, &at, value);
                 if let Some(better) = self.tried(programs, &next, known, (world, bounds)) {
                     (division, at, again) = (next, better, true);
@@ -162,7 +162,7 @@ impl Search<'_> {
         }
         let outcomes = self.outcomes(world, &situation);
         let loses = outcomes.iter().zip(bounds).any(|(one, &bound)| one.slowdown > bound);
-        let is_better = self.objective.value(&outcomes) < value * (1.0 - LEAST_STEP);
+        let is_better = self.value_of(&situation, &outcomes) < value * (1.0 - LEAST_STEP);
         (is_better && !loses).then_some(Predicted { situation, outcomes })
     }
 

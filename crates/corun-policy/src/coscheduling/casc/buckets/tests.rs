@@ -23,17 +23,42 @@ fn threads_run_where_figure_4_has_them() {
     assert_eq!([15.0, 12.0, 16.0].map(first), [3, 3, 3]);
 }
 
-/// Levels 0 1 3 5 9 11 12 15 16, threshold 8.5: four CPUs sum to 34 at most. They start at 16. Lowering
-/// any by one restricts the thread at 16: CPU 0 goes. At 15 its next costs 1 as well, and it is the
-/// first of equals: 15, 14 (free), 13, 12, 11, 10, .. down to where the sum is 34: 64 - 30. It can go to
-/// 0 at most (16 steps), CPU 1 then by 14: to 2. So 0, 2, 16, 16.
+/// Levels 0 1 3 5 9 11 12 15 16, threshold 8.5: four CPUs sum to 34 at most. They start at 16. Lowering any by one restricts
+/// the thread at 16; CPUs 0 to 2 go to 15, CPU 3 is its last. Each step from a thread's level costs 1, so that those three
+/// come down together: to 12, to 11, to 9 and 5, which is 31 in all with 16. The last of them needs 8 alone: 34.
 #[test]
 fn figure_4s_threads_by_hand() {
     let free = Limits { min_threads: 0, ..limits(8.5) };
     let buckets = bucketize(&items(&FIGURE_4), 4, &free);
-    assert_eq!(buckets, Buckets { max_pcmr: vec![0, 2, 16, 16], threshold: 8.5, met: true });
-    // One thread for CPU 0 (0), two for CPUs 0 and 1 (0, 1), nine for the rest: enough for m = 1.
+    assert_eq!(buckets, Buckets { max_pcmr: vec![5, 5, 8, 16], threshold: 8.5, met: true });
+    // Four threads for CPUs 0 to 2 (0, 1, 3, 5), nine for all: enough for m = 1.
     assert_eq!(bucketize(&items(&FIGURE_4), 4, &limits(8.5)), buckets);
+}
+
+/// Section 4.3.1: for a threshold of 5 the paper comes to 1, 1, 1, 17, where all but t0 and t8 run on CPU 3 alone and one of
+/// three CPUs has no thread. Here the start is at 16, the largest PCMR: 1, 1, 2, 16, and the same threads.
+#[test]
+fn the_papers_example_of_idle_cpus_comes_out() {
+    let free = Limits { min_threads: 0, ..limits(5.0) };
+    let buckets = bucketize(&items(&FIGURE_4), 4, &free);
+    assert_eq!(buckets, Buckets { max_pcmr: vec![1, 1, 2, 16], threshold: 5.0, met: true });
+    let on_3_alone = |pcmr: &&f64| (0..3).all(|cpu| !buckets.allows(**pcmr, cpu));
+    assert_eq!(FIGURE_4.iter().filter(on_3_alone).count(), FIGURE_4.len() - 2);
+    // Too few for m = 1: the threshold grows to 7.5, where CPUs 0 to 2 have t0, t1 and t8 at least.
+    let raised = bucketize(&items(&FIGURE_4), 4, &limits(5.0));
+    assert_eq!(raised, Buckets { max_pcmr: vec![4, 5, 5, 16], threshold: 7.5, met: true });
+}
+
+/// Three programs of six threads each on eight CPUs, as in section 5: all CPUs but one come down together from 100, first past
+/// the six that miss most. With the first of equals CPU 0 alone would go to 0, and no threshold below 87.5 would leave it
+/// a thread.
+#[test]
+fn cpus_of_many_like_threads_come_down_together() {
+    let pcmrs = [[100.0; 6], [60.0; 6], [40.0; 6]].concat();
+    let buckets = bucketize(&items(&pcmrs), 8, &limits(15.0));
+    // 15 x 1.5^3 = 50.6: 405 in all is 100, and seven CPUs from 40 to 60 with twelve threads.
+    assert_eq!(buckets.max_pcmr, [40, 40, 40, 40, 40, 45, 60, 100]);
+    assert_eq!((buckets.threshold, buckets.met), (50.625, true));
 }
 
 /// The greedy step takes the cheapest: 4 threads at 10 and 1 at 20 on 2 CPUs. From 20 CPU 0 goes to
@@ -116,6 +141,9 @@ proptest! {
         }
         prop_assert_eq!(buckets.met, mean(&buckets.max_pcmr) <= buckets.threshold + 1e-9);
         prop_assert!(buckets.threshold >= threshold.min(100.0));
+        // A threshold that grew comes to what it would have come to at once.
+        let at_once = Limits { threshold: buckets.threshold, growth: 1.5, min_threads: 0 };
+        prop_assert_eq!(&bucketize(&threads, cpus, &at_once), &buckets);
         // Never raised.
         let highest = threads.iter().map(Item::level).max().unwrap();
         prop_assert!(buckets.max_pcmr.iter().all(|&max| max <= highest));
@@ -140,7 +168,8 @@ proptest! {
                 pcmrs.iter().any(|&one| one == plain[cpu] && open(one) == 1)
             };
             let able = (0..cpus).filter(|&cpu| plain[cpu] > 0 && !strands(cpu));
-            let Some(cpu) = able.min_by_key(|cpu| (penalty(cpu), *cpu)) else { break };
+            let rank = |cpu: &usize| (penalty(cpu), std::cmp::Reverse(plain[*cpu]), *cpu);
+            let Some(cpu) = able.min_by_key(rank) else { break };
             plain[cpu] -= 1;
         }
         let free = Limits { threshold, growth: 1.5, min_threads: 0 };

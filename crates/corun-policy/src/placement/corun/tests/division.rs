@@ -120,15 +120,15 @@ fn a_division_is_as_good_as_the_best_of_all() {
     let mut gained = 0;
     for (number, value) in [(0.0, 0.0), (1.0, 0.0), (2.0, 0.0), (0.0, 1.2)] {
         let objective = Objective::of(number, value);
-        let whole = objective.value(&divided(&*predictor, &MIX, &[0; 4]));
-        let best = each.iter().map(|outcomes| objective.value(outcomes));
+        let whole = objective.value(&divided(&*predictor, &MIX, &[0; 4]), None);
+        let best = each.iter().map(|outcomes| objective.value(outcomes, None));
         let best = best.fold(f64::INFINITY, f64::min);
         let parameters = [("objective", number), ("target-slowdown", value)];
         let mut policy = policy(&predictor, &parameters);
         let mut masks = vec![0; 4];
         let threads = on_cores(&machine, &MIX);
         take_ways(&policy.decide(&at(&machine, &threads, 60.0)), &mut masks);
-        let reached = objective.value(&divided(&*predictor, &MIX, &masks));
+        let reached = objective.value(&divided(&*predictor, &MIX, &masks), None);
         assert!(reached <= best * 1.006, "{number} {value}: {whole} to {reached}, best {best}");
         gained += usize::from(reached < whole * 0.995);
         // And it stays so.
@@ -269,9 +269,9 @@ fn trials_find_a_division_without_profiles() {
                 (trials, last) = (trials + 1, now);
             }
         }
-        (objective.value(&divided(&*predictor, &MIX, &masks)), trials, last)
+        (objective.value(&divided(&*predictor, &MIX, &masks), None), trials, last)
     };
-    let whole = objective.value(&divided(&*predictor, &MIX, &[0; 4]));
+    let whole = objective.value(&divided(&*predictor, &MIX, &[0; 4]), None);
     let (known, none, _) = reached(&[("objective", 2.0)]);
     assert_eq!(none, 0);
     let (learnt, trials, last) = reached(&[("objective", 2.0), ("profiles", 0.0)]);
