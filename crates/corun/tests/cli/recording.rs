@@ -99,7 +99,7 @@ fn programs_of_other_architectures_are_recorded() {
     }
     let fixture = Fixture::new();
     for (name, machine) in [("arm", AARCH64), ("x86", I386)] {
-        fixture.executable(name, &foreign(machine));
+        fixture.executable(name, foreign(machine));
         let path = format!("./{name}");
         let ran = profile(&fixture, &[], &[&path]);
         // Decoded: one instruction in three loads, and cores can be tried on stretches of them.
@@ -120,7 +120,7 @@ fn programs_of_other_architectures_are_recorded() {
 #[test]
 fn a_machine_without_an_emulator_is_named() {
     let fixture = Fixture::new();
-    fixture.executable("alien", &elf(4242, &[]));
+    fixture.executable("alien", elf(4242, &[]));
     profile(&fixture, &[], &["./alien"]).refused(&["./alien", "ELF machine 4242"]);
     if can_emulate(&["qemu-x86_64"]) {
         // The kernel refuses it too, and the shell says so.

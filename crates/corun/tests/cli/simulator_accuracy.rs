@@ -1,7 +1,6 @@
 //! `scripts/simulator-accuracy.py` with a simulator that only pretends: what it makes of cycles, and that `corun validate`
 //! takes it.
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
