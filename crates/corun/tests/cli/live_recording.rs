@@ -92,8 +92,8 @@ fn bad_recordings_are_refused_with_file_and_line() {
     decide().refused(&["live.corun: No such file"]);
     fixture.write("live.corun", "version = 1\n");
     decide().refused(&["live.corun: line 1: this is no recording", "corun record"]);
-    let ran = recorded(&fixture, COUNT);
-    assert_eq!(ran.code(), 0, "{}", ran.stderr());
+    // The first look at a program that ended before it has no thread.
+    recorded_at_length(&fixture);
     let good = std::fs::read_to_string(fixture.path("live.corun")).unwrap();
     fixture.write("live.corun", &good.replacen("\"tid\"", "\"thread\"", 1));
     decide().refused(&["live.corun: line 2: "]);
