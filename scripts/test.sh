@@ -2,9 +2,9 @@
 # The tests of `make test`, and its lint. Prints the failures, what was skipped and why, and the counts.
 #
 # What takes longest begins first: the two guests, each an emulator that one test waits for, run from the moment on when the
-# command is built, beside the lint, the build of all other tests and the other tests. These run as two streams, those from
-# outside and the unit tests, and the Python package as a third, since many of them wait: on two cores there is work for both
-# until the last test ends.
+# command is built, beside the lint, the build of all other tests and the other tests. These run as two streams of like length,
+# those of the two commands from outside and all others, and the Python package as a third, since many of them wait: on two
+# cores there is work for both until the last test ends.
 #
 # Nothing is waited for without a limit: what reaches its own is ended and told of, with what it had printed last.
 set -euo pipefail
@@ -67,8 +67,8 @@ stream() {
   streams+=($!) logs+=("$log")
   running+=($!)
 }
-stream outside --test '*' -- --show-output --skip all_cases_of_the_guest
-stream unit --lib --bins -- --show-output
+stream commands --test 'c*' -- --show-output
+stream others --lib --bins --test '[!c]*' -- --show-output --skip all_cases_of_the_guest
 stream documentation --doc
 # Last: its build would have the others wait for cargo.
 bounded "the Python package" 1800 scripts/test-python.sh >>"$target/test-python.log" 2>&1 &

@@ -20,19 +20,27 @@ class NoSlurmError(Exception):
     """Why there can be no Slurm here."""
 
 
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
+def _free_ports() -> Iterator[int]:
+    """Ports that are free now, and that the kernel gives to nobody who asks for any port or connects."""
+    given = pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()
+    below = max(int(given[0]), 32_768)
+    for port in range(below - 1 - os.getpid() % 10_000, 1024, -1):
+        with socket.socket() as one:
+            try:
+                one.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            yield port
 
 
 def _configuration(folder: pathlib.Path, user: str) -> str:
     host = socket.gethostname().split(".")[0]
+    ports = _free_ports()
     return f"""
 ClusterName=corun
 SlurmctldHost={host}(127.0.0.1)
-SlurmctldPort={_free_port()}
-SlurmdPort={_free_port()}
+SlurmctldPort={next(ports)}
+SlurmdPort={next(ports)}
 SlurmUser={user}
 SlurmdUser={user}
 AuthType=auth/munge
@@ -52,6 +60,7 @@ AccountingStorageType=accounting_storage/none
 MpiDefault=none
 ReturnToService=2
 SchedulerParameters=sched_interval=1,batch_sched_delay=0
+MessageTimeout=100
 KillWait=2
 InactiveLimit=0
 NodeName={host} NodeAddr=127.0.0.1 CPUs={os.cpu_count()} State=UNKNOWN

@@ -27,10 +27,14 @@ class Watches(corun.Policy):
 
 
 def test_a_policy_is_shown_real_threads_and_changes_nothing():
-    decisions = corun.dry_run(
-        Watches, {"sort": SPIN, "xz": SPIN}, duration_s=2.0, interval_s=0.2
-    )
-    proposed = decisions[decisions.verdict == "proposed"]
+    # On a busy machine two seconds may be over before the second look.
+    for duration_s in (2.0, 30.0):
+        decisions = corun.dry_run(
+            Watches, {"sort": SPIN, "xz": SPIN}, duration_s=duration_s, interval_s=0.2
+        )
+        proposed = decisions[decisions.verdict == "proposed"]
+        if len(proposed) > 0:
+            break
     assert len(proposed) > 0, decisions
     assert set(proposed.policy) == {"watches"} and set(proposed.kind) == {"place"}
     assert proposed.reason.str.contains("MPKI").all()

@@ -213,9 +213,9 @@ def test_ctrl_c_ends_a_policy_that_never_returns():
         time.sleep(0.5)
         signal.raise_signal(signal.SIGINT)
 
-    threading.Thread(target=press).start()
     began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
+        threading.Thread(target=press).start()
         corun.compare(FOUR, policies=[Endless], seeds=4)
     assert time.monotonic() - began < 60
 

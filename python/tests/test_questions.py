@@ -185,8 +185,8 @@ def test_ctrl_c_ends_a_long_call():
         signal.raise_signal(signal.SIGINT)
 
     began = time.monotonic()
-    threading.Thread(target=press).start()
     with pytest.raises(KeyboardInterrupt):
+        threading.Thread(target=press).start()
         corun.compare(ENDLESS, machine="2x-xeon-8480", seeds=10_000, policies=["dio"])
     assert time.monotonic() - began < 120
 
@@ -203,9 +203,13 @@ def test_other_threads_run_meanwhile():
 
     other = threading.Thread(target=tick)
     other.start()
-    before = ticks
-    corun.compare(["xz", "sort", "flac", "numpy"], policies=["dio"], seeds=20)
-    during = ticks - before
+    # On a busy machine the other thread may have no CPU during a short call.
+    for seeds in (20, 200, 2000):
+        before = ticks
+        corun.compare(["xz", "sort", "flac", "numpy"], policies=["dio"], seeds=seeds)
+        during = ticks - before
+        if during > 5:
+            break
     done.set()
     other.join()
     assert during > 5

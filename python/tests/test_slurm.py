@@ -57,7 +57,7 @@ def test_a_sweep_on_slurm_has_the_bytes_of_one_here(cluster, tmp_path):
     own = corun.sweep(description, tmp_path / "own")
     cluster.scale(jobs=1)
     with distributed.Client(cluster) as client:
-        client.wait_for_workers(1, timeout=60)
+        client.wait_for_workers(1, timeout=300)
         found = corun.sweep(description, tmp_path / "found", dask=client)
     assert found.failed == 0
     assert found.path.read_bytes() == own.path.read_bytes()

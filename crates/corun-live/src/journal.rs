@@ -334,6 +334,13 @@ impl Journal {
     }
 }
 
+impl Drop for Journal {
+    fn drop(&mut self) {
+        // Closing alone does not: a child that has not come to execute its program yet has the file open, too.
+        let _ = rustix::fs::flock(&self.file, rustix::fs::FlockOperation::Unlock);
+    }
+}
+
 /// A line, after as many spaces as it takes to begin it on a page of its own where it would cross into one.
 /// The kernel may cut a write between two pages when its writer is killed: a cut in the spaces, or after the
 /// first change, tells that the plan was not carried out; one before that does not.

@@ -210,7 +210,11 @@ fn next_call(listener: &OwnedFd) -> Option<libc::seccomp_notif> {
         let mut ready = libc::pollfd { fd: listener.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // SAFETY: one such structure is there. Without a thread under the filter the kernel hangs up.
         let count = unsafe { libc::poll(&mut ready, 1, -1) };
-        if count == 1 && ready.revents & libc::POLLIN == 0 {
+        if count < 1 {
+            // Interrupted, as when this process is stopped and goes on.
+            continue;
+        }
+        if ready.revents & libc::POLLIN == 0 {
             return None;
         }
         // SAFETY: all bits 0 are such a structure, and the kernel wants it so.

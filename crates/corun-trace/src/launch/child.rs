@@ -18,6 +18,7 @@ use signal_hook::low_level::siginfo::{Cause, Origin};
 
 use super::Progress;
 use crate::control::{Control, Stop};
+use crate::report::Report;
 
 /// How much longer than the limits a program may run: the plug-ins stop it by themselves, unless
 /// it sleeps.
@@ -45,12 +46,13 @@ pub(super) struct Ended {
 }
 
 /// Runs it to its end, tells `watch` how far it is, and hands signals on to it meanwhile. All its processes have the
-/// folder's name in their command lines.
+/// folder's name in their command lines. `first_report`: how long after a limit whoever has told nothing yet may go on; none
+/// where there is no limit.
 pub(super) fn run(
     mut command: Command,
     control: &Control,
     folder: &Path,
-    limited: bool,
+    first_report: Option<Duration>,
     watch: Option<&mut dyn FnMut(Progress)>,
 ) -> io::Result<Ended> {
     let handed_on = [SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2];
@@ -69,8 +71,8 @@ pub(super) fn run(
             }
         }
     });
-    let tree = Tree { control, folder, emulator };
-    let ended = tree.wait(&mut child, limited, watch);
+    let tree = Tree { control, folder, emulator, first_report };
+    let ended = tree.wait(&mut child, watch);
     handle.close();
     let _ = relay.join();
     ended
@@ -85,6 +87,7 @@ struct Tree<'a> {
     control: &'a Control,
     folder: &'a Path,
     emulator: Option<FileId>,
+    first_report: Option<Duration>,
 }
 
 /// A file, whatever its path.
@@ -105,17 +108,17 @@ impl Tree<'_> {
     fn wait(
         &self,
         child: &mut Child,
-        limited: bool,
         watch: Option<&mut dyn FnMut(Progress)>,
     ) -> io::Result<Ended> {
         let status = match watch {
-            None if !limited => child.wait()?,
+            None if self.first_report.is_none() => child.wait()?,
             watch => self.look_until_over(child, watch)?,
         };
         let mut left = self.wait_for_others(AFTERWARDS);
         let limit = self.control.stop();
         if left > 0 {
             if limit.is_some() {
+                self.wait_for_reports();
                 self.kill();
             } else {
                 self.control.set_stop(Stop::Leave);
@@ -142,9 +145,24 @@ impl Tree<'_> {
             if self.control.stop().is_some()
                 && stopped.get_or_insert_with(Instant::now).elapsed() >= GRACE
             {
+                self.wait_for_reports();
                 self.kill();
                 return child.wait();
             }
+            thread::sleep(POLL);
+        }
+    }
+
+    /// Waits until each program that began has told what it did so far, or can no more. A program that did not begin has
+    /// told nothing: on a busy machine it may have no CPU before the limit.
+    fn wait_for_reports(&self) {
+        let most = self.first_report.unwrap_or_default();
+        let started = Instant::now();
+        let have_reported = || {
+            let reports = Report::list(self.folder).map_or(0, |reports| reports.len() as u64);
+            reports > 0 && reports >= self.control.started()
+        };
+        while started.elapsed() < most && !have_reported() && !self.running().is_empty() {
             thread::sleep(POLL);
         }
     }

@@ -116,6 +116,9 @@ impl Recorded {
     }
 }
 
+/// How long after a limit a program that had no CPU until then may take to begin.
+const FIRST_REPORT: Duration = Duration::from_secs(30);
+
 /// How far a recording is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Progress {
@@ -191,7 +194,10 @@ pub fn record_and_watch(
     let mut command = Command::new(&qemu);
     command.args(emulator::arguments(&plugin, cpu, &options, &[], &program));
     let limited = request.instructions.is_some() || request.duration.is_some();
-    let ended = child::run(command, &control, folder.path(), limited, watch)
+    // Within the instructions that are passed over a program has nothing to tell.
+    let first_report = if request.skip.is_some() { Duration::ZERO } else { FIRST_REPORT };
+    let first_report = limited.then_some(first_report);
+    let ended = child::run(command, &control, folder.path(), first_report, watch)
         .map_err(|source| TraceError::Io { path: qemu, source })?;
     if let Some(error) = control.unwritten() {
         let folder = env::temp_dir();
@@ -254,8 +260,8 @@ fn finish(
         },
     })?;
     let mut state = gathered.main.unwrap_or(RunState::Running);
-    if let (RunState::Running, Some(limit)) = (state, ended.limit) {
-        // It slept, and was killed.
+    if let (RunState::Running | RunState::Replaced, Some(limit)) = (state, ended.limit) {
+        // It slept, or was replacing itself, and was killed.
         state = limit.state();
     }
     // Who crashed before the first report left none.

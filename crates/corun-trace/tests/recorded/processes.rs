@@ -2,7 +2,6 @@
 
 use std::env;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -90,13 +89,16 @@ fn main_only_leaves_children_out_and_says_so() {
 fn an_execution_that_fails_fails_alike() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, content: &[u8], mode| {
-        let path = folder.path().join(name);
-        fs::write(&path, content).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        let (written, path) = (folder.path().join("written"), folder.path().join(name));
+        fs::write(&written, content).unwrap();
+        // A program that a child of another test still has open for writing could not be started.
+        let mut install = Command::new("install");
+        install.args(["-m", mode]).args([&written, &path]);
+        assert!(install.status().unwrap().success());
         path.display().to_string()
     };
-    let (plain, odd) = (file("plain", b"x", 0o644), file("odd", b"\x7fELF\x02\x01", 0o755));
-    let script = file("script", b"echo from a script without a first line $1", 0o755);
+    let (plain, odd) = (file("plain", b"x", "644"), file("odd", b"\x7fELF\x02\x01", "755"));
+    let script = file("script", b"echo from a script without a first line $1", "755");
     let line = format!("/no/such; echo $?; {plain}; echo $?; /usr; echo $?; {script} x; {odd}");
     let line = format!("exec 2>/dev/null; {line}; echo $?");
     let Some((recorded, out)) = output(&line) else { return };
@@ -325,7 +327,7 @@ fn limits_hold_for_all_processes_together() {
 
 #[test]
 fn what_outlives_the_program_is_left_running() {
-    let Some((recorded, out)) = output("sleep 30 & echo $!") else { return };
+    let Some((recorded, out)) = output("sleep 1000 & echo $!") else { return };
     // On a busy machine it may not have come to its first report, which is said then too.
     let (left, other): (Vec<_>, Vec<_>) =
         recorded.notes.iter().partition(|note| note.starts_with("1 process of the program still"));

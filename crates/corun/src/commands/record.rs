@@ -88,16 +88,21 @@ impl Session {
         self.look(&mut watch.host, &arguments.output)?;
         loop {
             watch.reap()?;
-            let over = until.is_some_and(|until| started.elapsed() >= until);
-            if over || cancel.is_set() || watch.is_over() {
+            if cancel.is_set() || watch.is_over() {
                 return Ok(());
             }
+            let over = until.is_some_and(|until| started.elapsed() >= until);
+            // Also when the time is over: on a busy machine it may be over before the second look, without which a recording
+            // says nothing.
             if watch.host.now() >= watch.host.next_tick() {
                 self.look(&mut watch.host, &arguments.output)?;
                 let gone = watch.host.views().is_empty();
                 if gone && !arguments.targets.pid.is_empty() {
                     return Ok(());
                 }
+            }
+            if over {
+                return Ok(());
             }
             thread::sleep(TICK.min(Duration::from_secs_f64(arguments.figures.interval)));
         }

@@ -15,6 +15,9 @@ const METRIC: &str = "app=n=$(( $(date +%N | tail -c 4 | sed 's/^0*//;s/^$/0/') 
                       if [ -e on ]; then echo $((120 + n)); else echo $((100 + n)); fi";
 const QUICK: [&str; 6] = ["--block", "0.1", "--washout", "0.01", "--sample", "0.03"];
 
+/// How long an experiment may take, in seconds: on a busy machine the first is too short for a pair of blocks.
+const LONGEST: [&str; 2] = ["4", "60"];
+
 fn ab(fixture: &Fixture, more: &[&str]) -> Ran {
     fixture.run(&[&["ab"], &SWITCH[..], &QUICK, more].concat())
 }
@@ -148,34 +151,32 @@ fn what_stops_a_real_program_is_found_out_and_taken_back() {
     let on = format!("kill -STOP {}", second.pid());
     let off = format!("kill -CONT {}", second.pid());
     let (first_metric, second_metric) = (metric(&first, "first"), metric(&second, "second"));
-    let ran = fixture.run(&[
-        "ab",
-        "--on",
-        &on,
-        "--off",
-        &off,
-        "--count",
-        &first_metric,
-        "--count",
-        &second_metric,
-        "--block",
-        "0.4",
-        "--washout",
-        "0.05",
-        "--sample",
-        "0.1",
-        "--collapse",
-        "90",
-        "--longest",
-        "120",
-        "--format",
-        "json",
-    ]);
-    assert_eq!(ran.code(), 0, "{}", ran.stderr());
-    let document: serde_json::Value = serde_json::from_str(&ran.stdout()).unwrap();
-    assert!(["collapse", "harm"].contains(&document["ended"].as_str().unwrap()), "{document}");
-    assert_eq!(document["harmed"], "second", "{document}");
+    let words = ["ab", "--on", &on, "--off", &off, "--washout", "0.05", "--collapse", "90"];
+    let counts = ["--count", &first_metric, "--count", &second_metric, "--longest", "120"];
+    // On a busy machine the other program may be the one that has no CPU for a short block.
+    let is_found = [("0.4", "0.1"), ("4", "1")].into_iter().any(|(block, sample)| {
+        let lengths = ["--block", block, "--sample", sample, "--format", "json"];
+        let ran = fixture.run(&[&words[..], &counts, &lengths].concat());
+        assert_eq!(ran.code(), 0, "{}", ran.stderr());
+        let document: serde_json::Value = serde_json::from_str(&ran.stdout()).unwrap();
+        assert!(["collapse", "harm"].contains(&document["ended"].as_str().unwrap()), "{document}");
+        document["harmed"] == "second"
+    });
+    assert!(is_found);
     assert_ne!(second.proc("stat").split(' ').nth(2), Some("T"));
+}
+
+/// The document of an experiment that had time for a pair of blocks, and what the command said.
+fn with_pairs(fixture: &Fixture, words: &[&str]) -> (serde_json::Value, String) {
+    for longest in LONGEST {
+        let ran = fixture.run(&[words, &["--longest", longest]].concat());
+        assert_eq!(ran.code(), 0, "{}", ran.stderr());
+        let document: serde_json::Value = serde_json::from_str(&ran.stdout()).unwrap();
+        if document["pairs"].as_u64().unwrap() > 0 {
+            return (document, ran.stderr());
+        }
+    }
+    panic!("no pair within {} s", LONGEST[1])
 }
 
 /// What `ab` counts by itself, of a configuration's programs with modelled counters.
@@ -197,10 +198,8 @@ fn without_a_metric_instructions_are_compared() {
         fixture.write("config.toml", &text);
     };
     config("model", "di");
-    let words = ["ab", "--config", "config.toml", "--longest", "4", "--collapse", "100"];
-    let more = ["--harm", "99", "--format", "json"];
-    let ran = fixture.run(&[&words[..], &QUICK, &more].concat());
-    let document: serde_json::Value = serde_json::from_str(&ran.stdout()).unwrap();
+    let words = ["ab", "--config", "config.toml", "--collapse", "100", "--harm", "99"];
+    let (document, _) = with_pairs(&fixture, &[&words[..], &QUICK, &["--format", "json"]].concat());
     let names: Vec<&str> = document["programs"]
         .as_array()
         .unwrap()
@@ -208,7 +207,6 @@ fn without_a_metric_instructions_are_compared() {
         .map(|one| one["name"].as_str().unwrap())
         .collect();
     assert_eq!(names, ["one", "two"], "{document}");
-    assert!(document["pairs"].as_u64().unwrap() > 0, "{document}");
     assert!(document["programs"][0]["percent"].is_number(), "{document}");
     config("profiles", "di");
     let ran = fixture.run(&[&words[..], &QUICK].concat());
@@ -256,18 +254,15 @@ fn programs_are_started_and_ended_with_the_experiment() {
          \"echo printed; while :; do :; done; : {long}\"]\n"
     );
     fixture.write("mix.toml", &mix);
-    let words = ["ab", "mix.toml", "--policy", "di", "--counters", "model", "--longest", "4"];
+    let words = ["ab", "mix.toml", "--policy", "di", "--counters", "model"];
     let more = ["--journals", "journals", "--collapse", "100", "--harm", "99", "--format", "json"];
-    let ran = fixture.run(&[&words[..], &QUICK, &more].concat());
-    assert_eq!(ran.code(), 0, "{}", ran.stderr());
-    let document: serde_json::Value = serde_json::from_str(&ran.stdout()).unwrap();
+    let (document, said) = with_pairs(&fixture, &[&words[..], &QUICK, &more].concat());
     let programs = document["programs"].as_array().unwrap();
     let names: Vec<&str> = programs.iter().map(|one| one["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["sort", "xz"], "{document}");
-    assert!(document["pairs"].as_u64().unwrap() > 0, "{document}");
     assert!(programs[0]["percent"].is_number(), "{document}");
     // What programs print does not get into the result.
-    assert!(ran.stderr().contains("printed\n"), "{}", ran.stderr());
+    assert!(said.contains("printed\n"), "{said}");
     assert!(!runs(&long), "a program still runs");
     assert!(
         std::fs::read_dir(fixture.path("journals")).unwrap().next().is_none(),
@@ -297,14 +292,18 @@ fn a_program_that_ends_by_itself_ends_the_experiment() {
 fn programs_that_a_mix_starts_again_go_on() {
     let fixture = Fixture::new();
     fixture.write("mix.toml", "[[app]]\ncmd = [\"sleep\", \"0.05\"]\nrestart = true\n");
-    let words = ["ab", "mix.toml", "--policy", "di", "--counters", "profiles", "--longest", "3"];
+    let words = ["ab", "mix.toml", "--policy", "di", "--counters", "profiles"];
     let more = ["--journals", "journals", "--metric", "a=echo 1", "--precision", "0.01"];
-    let ran = fixture.run(&[&words[..], &QUICK, &more].concat());
-    assert_eq!(ran.code(), 0, "{}", ran.stderr());
-    assert!(!ran.stdout().contains("this is what was known by then"), "{}", ran.stdout());
-    let stderr = ran.stderr();
-    assert_eq!(stderr.matches("sleep ended (exit code 0) and is started again").count(), 1);
-    assert!(stderr.contains("corun: sleep ended ") && stderr.contains(" times"), "{stderr}");
+    let ended_again = LONGEST.into_iter().any(|longest| {
+        let ran = fixture.run(&[&words[..], &QUICK, &more, &["--longest", longest]].concat());
+        assert_eq!(ran.code(), 0, "{}", ran.stderr());
+        assert!(!ran.stdout().contains("this is what was known by then"), "{}", ran.stdout());
+        let stderr = ran.stderr();
+        let told = stderr.matches("sleep ended (exit code 0) and is started again").count();
+        assert!(told <= 1, "{stderr}");
+        told == 1 && stderr.contains("corun: sleep ended ") && stderr.contains(" times")
+    });
+    assert!(ended_again);
 }
 
 #[test]

@@ -195,8 +195,7 @@ fn an_api_server_that_does_not_answer_is_told_and_nothing_is_published() {
         assert_eq!(server.patches(), [] as [Value; 0], "{manner:?}");
     }
     // Nobody listens.
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let refused = agent(&fixture, &format!("http://{nobody}"), &["--once"]).spawn().unwrap();
+    let refused = agent(&fixture, "http://127.0.0.1:1", &["--once"]).spawn().unwrap();
     let (code, said) = ended(refused);
     assert!(code == Some(1) && said.contains("refused"), "{code:?} {said}");
     let (code, said) = ended(waiting);
@@ -278,9 +277,7 @@ fn an_agents_role_grants_what_it_asks_for_and_no_more() {
 fn an_agent_that_waits_for_kubectl_stops_when_it_is_told_to() {
     let fixture = Fixture::new();
     let script = "#!/bin/sh\necho $$ >\"$(dirname \"$0\")/pid\"\nexec sleep 100000\n";
-    fixture.write("kubectl", script);
-    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(fixture.path("kubectl"), executable).unwrap();
+    fixture.executable("kubectl", script);
     let path = format!("{}:{}", fixture.path("").display(), std::env::var("PATH").unwrap());
     let mut command = agent(&fixture, "http://127.0.0.1:1", &[]);
     let mut agent = command.env("PATH", path).stderr(Stdio::null()).spawn().unwrap();

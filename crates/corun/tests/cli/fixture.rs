@@ -41,13 +41,21 @@ impl Fixture {
         std::fs::write(self.path(name), text).unwrap();
     }
 
-    /// A program of this machine under another name. `cp` has it open for writing, and no child of another test
+    /// A program of this machine under another name. `install` has it open for writing, and no child of another test
     /// inherits that, as it would from here: such a program could not be started ("text file busy").
     pub(crate) fn copy(&self, program: &str, name: &str) -> PathBuf {
         let path = self.path(name);
-        assert!(
-            std::process::Command::new("cp").arg(program).arg(&path).status().unwrap().success()
-        );
+        let mut install = std::process::Command::new("install");
+        assert!(install.args(["-m", "755", program]).arg(&path).status().unwrap().success());
+        path
+    }
+
+    /// A program of these bytes, or a script.
+    pub(crate) fn executable(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let written = format!("{name}.written");
+        std::fs::write(self.path(&written), content).unwrap();
+        let path = self.copy(self.path(&written).to_str().unwrap(), name);
+        std::fs::remove_file(self.path(&written)).unwrap();
         path
     }
 

@@ -99,7 +99,7 @@ fn a_simulation_gives_the_same_bytes_and_stays_above_its_bound() {
         "--node",
         "2x-gold-6138-4c:8",
         "--arrivals",
-        "300",
+        "100",
         "--format",
         "json",
     ];
@@ -252,9 +252,7 @@ fn stand_in_for_kubectl(fixture: &Fixture) {
                   shift\n\
                   echo \"$@\" >>\"$here/asked\"\n\
                   if [ \"$1\" = get ]; then cat \"$here/pods.json\"; else cp \"$5\" \"$here/patch.json\"; fi\n";
-    fixture.write("kubectl", script);
-    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(fixture.path("kubectl"), executable).unwrap();
+    fixture.executable("kubectl", script);
 }
 
 fn agent(fixture: &Fixture, words: &[&str]) -> Process {

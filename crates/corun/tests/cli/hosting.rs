@@ -197,23 +197,20 @@ fn stand_ins_run_under_modelled_counters_until_their_time_is_over() {
     fixture
         .write("mix.toml", "[[app]]\nprofile = \"xz\"\n\n[[app]]\nprofile = \"sort\"\ncount = 2\n");
     let (mix, summary) = (fixture.path("mix.toml"), fixture.path("run.json"));
-    let (code, _, err) = run(
-        &fixture,
-        &[
-            mix.to_str().unwrap(),
-            "--counters",
-            "model",
-            "--interval",
-            "0.5",
-            "--duration",
-            "2",
-            "-o",
-            summary.to_str().unwrap(),
-        ],
-    );
-    assert_eq!(code, Some(0), "{err}");
-    let text = std::fs::read_to_string(&summary).unwrap();
-    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let paths = [mix.to_str().unwrap(), "-o", summary.to_str().unwrap()];
+    let model = ["--counters", "model", "--interval", "0.5"];
+    let mut document = serde_json::Value::Null;
+    // A busy machine may have no time for a second look.
+    for duration in ["2", "30"] {
+        let words = [&paths[..], &model, &["--duration", duration]].concat();
+        let (code, _, err) = run(&fixture, &words);
+        assert_eq!(code, Some(0), "{err}");
+        let text = std::fs::read_to_string(&summary).unwrap();
+        document = serde_json::from_str(&text).unwrap();
+        if document["rounds"].as_u64().unwrap() > 1 {
+            break;
+        }
+    }
     let names: Vec<&str> = document["programs"]
         .as_array()
         .unwrap()
@@ -233,10 +230,14 @@ fn restarted_programs_run_again() {
     let fixture = Fixture::new();
     fixture.write("mix.toml", "[[app]]\ncmd = [\"sleep\", \"0.2\"]\nrestart = true\n");
     let (mix, summary) = (fixture.path("mix.toml"), fixture.path("run.json"));
-    let paths = [mix.to_str().unwrap(), "--duration", "3", "-o", summary.to_str().unwrap()];
-    let (code, _, err) = run(&fixture, &[&BY_PROFILES[..], &paths].concat());
-    assert_eq!(code, Some(0), "{err}");
-    assert!(err.contains("sleep: ") && err.contains(" runs, "), "{err}");
+    let ran_again = ["3", "60"].into_iter().any(|duration| {
+        let paths = [mix.to_str().unwrap(), "--duration", duration];
+        let output = ["-o", summary.to_str().unwrap()];
+        let (code, _, err) = run(&fixture, &[&BY_PROFILES[..], &paths, &output].concat());
+        assert_eq!(code, Some(0), "{err}");
+        err.contains("sleep: ") && err.contains(" runs, ")
+    });
+    assert!(ran_again);
 }
 
 /// Descriptors, their limit and signals are for the program as its caller left them.

@@ -25,11 +25,6 @@ fn profile(fixture: &Fixture, options: &[&str], command: &[&str]) -> Ran {
     fixture.run(&[&["profile", "-o", "p.toml"], options, &["--"], command].concat())
 }
 
-fn executable(fixture: &Fixture, name: &str, bytes: &[u8]) {
-    fs::write(fixture.path(name), bytes).unwrap();
-    fs::set_permissions(fixture.path(name), Permissions::from_mode(0o755)).unwrap();
-}
-
 /// Ended with this code, wrote the profile, and said so.
 fn recorded(fixture: &Fixture, ran: &Ran, code: i32) {
     let stderr = ran.stderr();
@@ -104,7 +99,7 @@ fn programs_of_other_architectures_are_recorded() {
     }
     let fixture = Fixture::new();
     for (name, machine) in [("arm", AARCH64), ("x86", I386)] {
-        executable(&fixture, name, &foreign(machine));
+        fixture.executable(name, foreign(machine));
         let path = format!("./{name}");
         let ran = profile(&fixture, &[], &[&path]);
         // Decoded: one instruction in three loads, and cores can be tried on stretches of them.
@@ -125,7 +120,7 @@ fn programs_of_other_architectures_are_recorded() {
 #[test]
 fn a_machine_without_an_emulator_is_named() {
     let fixture = Fixture::new();
-    executable(&fixture, "alien", &elf(4242, &[]));
+    fixture.executable("alien", elf(4242, &[]));
     profile(&fixture, &[], &["./alien"]).refused(&["./alien", "ELF machine 4242"]);
     if can_emulate(&["qemu-x86_64"]) {
         // The kernel refuses it too, and the shell says so.
@@ -141,13 +136,13 @@ fn scripts_need_their_first_line() {
         return;
     }
     let fixture = Fixture::new();
-    executable(&fixture, "script", b"#!/bin/sh\necho \"hi $1\"\nexit 3\n");
+    fixture.executable("script", b"#!/bin/sh\necho \"hi $1\"\nexit 3\n");
     let ran = profile(&fixture, &[], &["./script", "there"]);
     assert_eq!(ran.stdout(), "hi there\n");
     recorded(&fixture, &ran, 3);
-    executable(&fixture, "plain", b"echo hi\n");
+    fixture.executable("plain", b"echo hi\n");
     profile(&fixture, &[], &["./plain"]).refused(&["./plain", "expected an ELF file or a script"]);
-    executable(&fixture, "orphan", b"#!/no/such/interpreter\n");
+    fixture.executable("orphan", b"#!/no/such/interpreter\n");
     profile(&fixture, &[], &["./orphan"]).refused(&["/no/such/interpreter: no such program"]);
     fs::write(fixture.path("text"), "#!/bin/sh\n").unwrap();
     profile(&fixture, &[], &["./text"]).refused(&["./text: is not executable"]);
@@ -197,6 +192,28 @@ fn what_never_ends_is_stopped() {
         assert!(ran.stderr().contains("stopped at the time limit"), "{}", ran.stderr());
         recorded(&fixture, &ran, 0);
     }
+}
+
+/// On a busy machine the time may be over before the program has begun.
+#[test]
+fn what_begins_after_its_time_is_over_is_recorded_up_to_its_first_report() {
+    if !can_emulate(&["qemu-x86_64"]) {
+        return;
+    }
+    let fixture = Fixture::new();
+    let path = std::env::var("PATH").unwrap();
+    // The emulator, for this test after a while.
+    let late = format!("#!/bin/sh\nsleep 2\nPATH='{path}' exec qemu-x86_64 \"$@\"\n");
+    fixture.executable("qemu-x86_64", late);
+    let recorder = Process::new(assert_cmd::cargo::cargo_bin!("corun"))
+        .args(["profile", "-o", "p.toml", "--duration", "0.1", "--", "sleep", "1000"])
+        .current_dir(fixture.path(""))
+        .env("PATH", format!("{}:{path}", fixture.path("").display()))
+        .env("XDG_DATA_HOME", fixture.path(""))
+        .output();
+    let ran = Ran::from(recorder.unwrap());
+    assert!(ran.stderr().contains("stopped at the time limit"), "{}", ran.stderr());
+    recorded(&fixture, &ran, 0);
 }
 
 /// Whoever stops a recording with Ctrl-C or `kill` has the profile of what ran until then.

@@ -1,7 +1,6 @@
 //! `scripts/simulator-accuracy.py` with a simulator that only pretends: what it makes of cycles, and that `corun validate`
 //! takes it.
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -24,11 +23,8 @@ fn pretend(fixture: &Fixture, cycles: &[u64], mispredicted: u64) {
     };
     let cores: Vec<Value> = cycles.iter().rev().map(core).collect();
     let answer = json!([{ "roi": { "cores": cores } }]);
-    let (text, name) = ("pretend", format!("folder/champsim-{}", cycles.len()));
-    fixture.write(text, &format!("#!/bin/sh\necho 'words first'\necho '{answer}'\n"));
-    let mode = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(fixture.path(text), mode).unwrap();
-    fixture.copy(fixture.path(text).to_str().unwrap(), &name);
+    let name = format!("folder/champsim-{}", cycles.len());
+    fixture.executable(&name, format!("#!/bin/sh\necho 'words first'\necho '{answer}'\n"));
 }
 
 /// Simulators, figures of one, and recordings of two programs.

@@ -1,19 +1,20 @@
 //! Which nodes Slurm's jobs prefer: `corun fleet rank-nodes` and the hook of job submission, also on a real Slurm of
-//! three nodes on this host, which takes some 90 s on two busy cores. Without root or without Slurm that test is skipped.
+//! three nodes on this host, which takes some 20 s, mostly of waiting. Without root or without Slurm that test is skipped.
 
 use std::fmt::Write as _;
 use std::fs;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::control_plane::free_port;
 use crate::fixture::Fixture;
+use crate::hosting::Ended;
 
-/// How long Slurm may take for anything.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// How long Slurm may take for anything: a job that it could not start it begins anew two minutes later.
+const PATIENCE: Duration = Duration::from_secs(300);
 const PROGRAMS: [&str; 7] =
     ["munged", "slurmctld", "slurmd", "sbatch", "squeue", "sinfo", "scancel"];
 const NODES: [&str; 3] = ["n1", "n2", "n3"];
@@ -236,7 +237,7 @@ impl Slurm {
     /// Submits a job that sleeps, and gives its node once it runs.
     fn node_of(&self, cpus: u32, words: &[&str]) -> String {
         let count = format!("--cpus-per-task={cpus}");
-        let job = ["sbatch", "--parsable", "--output=/dev/null", "--wrap=sleep 600", &count];
+        let job = ["sbatch", "--parsable", "--output=/dev/null", "--wrap=exec sleep 600", &count];
         let number = self.asked(&[&job[..], words].concat());
         assert!(number.parse::<u32>().is_ok(), "{number}");
         let start = Instant::now();
@@ -253,18 +254,24 @@ impl Slurm {
     /// The same, and ends the job.
     fn node_once(&self, cpus: u32, words: &[&str]) -> String {
         let node = self.node_of(cpus, &[words, &["--job-name=once"]].concat());
-        self.asked(&["scancel", "--name=once"]);
+        self.end("--name=once");
+        node
+    }
+
+    /// Ends jobs that run, and waits until they are no more. Asked to end instead of killed, each takes some four seconds.
+    fn end(&self, which: &str) {
+        self.asked(&["scancel", "--signal=KILL", "--full", which]);
         let start = Instant::now();
-        while !self.asked(&["squeue", "--noheader", "--name=once"]).is_empty() {
-            assert!(start.elapsed() < PATIENCE, "a job does not end");
+        while !self.asked(&["squeue", "--noheader", which]).is_empty() {
+            assert!(start.elapsed() < PATIENCE, "jobs do not end: {which}");
             std::thread::sleep(Duration::from_millis(100));
         }
-        node
     }
 }
 
 impl Drop for Slurm {
     fn drop(&mut self) {
+        self.asked(&["scancel", "--signal=KILL", "--full", "--user=root"]);
         self.asked(&["scancel", "--user=root"]);
         let start = Instant::now();
         while !self.asked(&["squeue", "--noheader"]).is_empty() && start.elapsed() < PATIENCE {
@@ -287,7 +294,6 @@ impl Drop for Slurm {
 fn configuration(folder: &Path) -> String {
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
     let host = host.trim().split('.').next().unwrap();
-    let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let below = folder.display();
     let mut text = format!(
         "ClusterName=corun\nSlurmctldHost={host}(127.0.0.1)\nSlurmctldPort={}\nSlurmUser=root\nSlurmdUser=root\n\
@@ -296,13 +302,13 @@ fn configuration(folder: &Path) -> String {
          SlurmdPidFile={below}/slurmd-%n.pid\nSlurmctldLogFile={below}/slurmctld.log\n\
          SlurmdLogFile={below}/slurmd-%n.log\nProctrackType=proctrack/pgid\nTaskPlugin=task/none\n\
          SelectType=select/cons_tres\nSelectTypeParameters=CR_Core\nJobAcctGatherType=jobacct_gather/none\n\
-         AccountingStorageType=accounting_storage/none\nMpiDefault=none\nReturnToService=2\nKillWait=2\n\
-         SchedulerParameters=sched_interval=1,batch_sched_delay=0,ignore_prefer_validation\n\
+         AccountingStorageType=accounting_storage/none\nMpiDefault=none\nReturnToService=2\nKillWait=2\nMessageTimeout=100\n\
+         SchedulerParameters=sched_interval=1,bf_interval=1,batch_sched_delay=0,ignore_prefer_validation\n\
          SlurmdParameters=config_overrides\nJobSubmitPlugins=lua\n",
-        free()
+        free_port()
     );
     for node in NODES {
-        let port = free();
+        let port = free_port();
         writeln!(
             text,
             "NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=8 Features={node} State=UNKNOWN"
@@ -349,7 +355,7 @@ fn a_slurm_of_three_nodes_places_jobs_where_they_cost_least_and_goes_on_without_
     // Slurm itself takes the fullest node: there is no table yet.
     let own_choice = slurm.node_once(2, &needy);
     assert_eq!(own_choice, "n1");
-    let mut daemon = rank(&["--every", "1"]).stderr(Stdio::null()).spawn().unwrap();
+    let mut daemon = Ended(rank(&["--every", "1"]).stderr(Stdio::null()).spawn().unwrap());
     let start = Instant::now();
     while !table.exists() {
         assert!(start.elapsed() < PATIENCE, "no table");
@@ -371,16 +377,11 @@ fn a_slurm_of_three_nodes_places_jobs_where_they_cost_least_and_goes_on_without_
     assert_eq!(slurm.node_of(6, &everything), "n2");
     assert_eq!(slurm.node_of(8, &["--nodelist=n3", "--job-name=full"]), "n3");
     assert_eq!(slurm.node_once(2, &needy), "n1");
-    slurm.asked(&["scancel", "--name=full"]);
+    slurm.end("--name=full");
     // corun ends and takes its table along; then one that is old, of another version, and no table at all.
-    kill_process(Pid::from_child(&daemon), Signal::TERM).unwrap();
-    assert!(daemon.wait().unwrap().success());
+    kill_process(Pid::from_child(&daemon.0), Signal::TERM).unwrap();
+    assert!(daemon.0.wait().unwrap().success());
     assert!(!table.exists());
-    let start = Instant::now();
-    while !slurm.asked(&["squeue", "--noheader", "--name=full"]).is_empty() {
-        assert!(start.elapsed() < PATIENCE, "jobs do not end");
-        std::thread::sleep(Duration::from_millis(100));
-    }
     let old = format!("corun-nodes 1\nat {}\nneedy\t2\tn3=1.0000\n", now_s() - 3600);
     for text in [&old, &old.replace("nodes 1", "nodes 2"), "corun-nodes 1\nat soon\n"] {
         fs::write(&table, text).unwrap();
@@ -393,7 +394,7 @@ fn a_slurm_of_three_nodes_places_jobs_where_they_cost_least_and_goes_on_without_
     let mut nodes = [slurm.node_of(2, &burst), slurm.node_of(2, &burst)];
     nodes.sort();
     assert_eq!(nodes, ["n2", "n3"]);
-    slurm.asked(&["scancel", "--name=full"]);
+    slurm.end("--name=full");
     // A node that Slurm no longer knows by that feature.
     fs::write(&table, format!("corun-nodes 1\nat {}\nneedy\t2\tgone=1.0000\n", now_s())).unwrap();
     assert_eq!(slurm.node_once(2, &needy), own_choice);

@@ -48,6 +48,8 @@ impl Browser {
             .args(["--remote-debugging-port=0", "--window-size=1280,900"])
             .arg(format!("--user-data-dir={}", profile.path().display()))
             .arg("about:blank")
+            // It leaves files there when it is killed.
+            .env("TMPDIR", profile.path())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -318,6 +320,16 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
+        // Closed, it ends its processes and writes no more to the profile. A browser that a test failed with may not hear.
+        let close = json!({ "id": self.next.get(), "method": "Browser.close" }).to_string();
+        let asked = self.socket.get_mut().send(Message::text(close));
+        let since = Instant::now();
+        while asked.is_ok() && since.elapsed() < Duration::from_secs(10) {
+            if self.process.try_wait().is_ok_and(|status| status.is_some()) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -2,7 +2,7 @@
 
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -63,6 +63,12 @@ fn the_first_look_after_a_pause_is_of_now() {
     let pid = busy.pid();
     let server =
         Server::start(&["-p", &pid, "--profile", "sort", "--counters", "model", "-T", "200ms"]);
+    let connections = || {
+        let open = std::fs::read_dir(format!("/proc/{}/fd", server.id())).unwrap();
+        let links = open.filter_map(|one| std::fs::read_link(one.unwrap().path()).ok());
+        links.filter(|link| link.to_string_lossy().starts_with("socket:")).count()
+    };
+    let unwatched = connections();
     let mut live = server.live();
     let cpus_busy = |look: &Value| look["programs"][0]["cpus_busy"].as_f64();
     let mut look = live.next();
@@ -71,6 +77,11 @@ fn the_first_look_after_a_pause_is_of_now() {
     }
     // Nobody looks on while the program computes, and then stops.
     drop(live);
+    let since = Instant::now();
+    while connections() > unwatched {
+        assert!(since.elapsed() < Duration::from_secs(60), "the viewer is not let go");
+        sleep(Duration::from_millis(10));
+    }
     sleep(Duration::from_secs(1));
     busy.stop();
     sleep(Duration::from_millis(500));
