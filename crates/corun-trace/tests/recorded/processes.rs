@@ -203,7 +203,7 @@ fn what_is_written_to_files_is_told_from_other_bytes() {
     ) else {
         return;
     };
-    let phases = recording(&recorded).phases;
+    let phases = &recording(&recorded).phases;
     let sum = |rate: fn(&CoreDetail) -> f64| {
         let bytes = |phase: &Phase| rate(phase.core.as_ref().unwrap()) * phase.instructions as f64;
         phases.iter().map(bytes).sum::<f64>() * 1e-3
