@@ -22,9 +22,7 @@ const PROGRAMS: [&str; 8] = ["sort", "numpy", "igraph", "xz", "sort", "igraph", 
 
 /// `mlb` waits for memory controllers that send back far more requests than these programs make them, `cpa` for a
 /// program whose misses stand out among the others'.
-const QUIET_WITHOUT_NOISE: [&str; 2] = ["mlb", "cpa"];
-/// With noisy readings `casc` keeps nobody from a CPU here either; with exact ones it does.
-const QUIET: [&str; 3] = ["casc", "mlb", "cpa"];
+const QUIET: [&str; 2] = ["mlb", "cpa"];
 
 fn seconds(value: f64) -> Nanoseconds {
     Nanoseconds::from_secs_f64(value)
@@ -134,7 +132,7 @@ fn all_on_both(observation: &Observation, quiet: &[&str]) {
 
 #[test]
 fn every_policy_decides_the_same_in_the_simulator_and_live() {
-    all_on_both(&observation(), &QUIET_WITHOUT_NOISE);
+    all_on_both(&observation(), &QUIET);
 }
 
 #[test]
