@@ -14,6 +14,7 @@ mod error;
 mod file;
 mod machine;
 mod measured;
+mod power;
 mod presets;
 mod sources;
 mod spec;

@@ -527,16 +527,6 @@ pub struct PowerModel {
     pub w_per_gb_per_s: f64,
 }
 
-impl PowerModel {
-    /// What is drawn above idle, in watts, with so many packages that have a busy core, so many busy cores, and so many
-    /// bytes to and from memory a second.
-    pub fn above_idle_w(&self, packages: usize, cores: usize, bytes_per_s: f64) -> f64 {
-        self.package_active_w * packages as f64
-            + self.core_w * cores as f64
-            + self.w_per_gb_per_s * bytes_per_s * 1e-9
-    }
-}
-
 /// Coefficients that policies go by, of this machine. What is absent a policy derives, or refuses
 /// to do without.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]

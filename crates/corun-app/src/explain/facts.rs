@@ -72,7 +72,7 @@ pub struct ProgramFacts {
 pub struct NiceFacts {
     /// -20 to 19.
     pub value: i32,
-    /// May this user give it the value 0? Else root may.
+    /// May this user give it the value 0, or where `SCHED_IDLE` is its policy the usual one? Else root may.
     pub may_be_0: bool,
     /// Threads of the process, each of which has a nice value.
     pub threads: u32,

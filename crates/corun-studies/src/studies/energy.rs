@@ -13,6 +13,7 @@ use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
 use rayon::prelude::*;
 
+use super::ranking::{Half, half_of};
 use crate::harness::{Figure, Page, Programs, Study, StudyInputs, no_options};
 use crate::simulate::model_of;
 
@@ -60,7 +61,7 @@ struct Played {
 
 fn page(inputs: &StudyInputs) -> Result<Page> {
     let model = model_of(MACHINE)?;
-    let library = judged(inputs.shipped()?)?;
+    let library = half_of(inputs.shipped()?.iter().collect(), Half::Judged)?;
     let load = |profile: &corun_profile::Profile| {
         Some((profile.name.clone(), Arc::new(model.load(profile).ok()?)))
     };
@@ -85,18 +86,6 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
     );
     let figures = SIZES.into_iter().map(|size| figure(size, &played)).collect();
     Ok(Page::new("Energy for the work done", about, Vec::new(), figures))
-}
-
-/// Every second program by name: those on which no threshold was chosen.
-fn judged(all: &Library) -> Result<Library> {
-    let mut profiles: Vec<&corun_profile::Profile> = all.iter().collect();
-    profiles.sort_by(|one, other| one.name.cmp(&other.name));
-    let mut library = Library::default();
-    for profile in profiles.into_iter().skip(1).step_by(2) {
-        let from = format!("{}.toml", profile.name);
-        library.insert(profile.clone(), from).map_err(Error::input)?;
-    }
-    Ok(library)
 }
 
 fn play(
@@ -207,11 +196,5 @@ mod tests {
         assert_eq!(figure.column("energy x delay")[2], "-16.0");
         assert_eq!(figure.column("mean slowdown")[2], "20.0");
         assert_eq!(figure.column("mixes beyond 1.1")[1..3], ["0", "2"]);
-    }
-
-    #[test]
-    fn half_of_the_programs_are_judged() {
-        let all = Library::shipped().unwrap();
-        assert_eq!(judged(&all).unwrap().iter().count(), all.iter().count() / 2);
     }
 }

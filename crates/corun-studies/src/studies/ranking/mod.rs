@@ -33,7 +33,7 @@ pub(super) const STUDY: Study = Study {
 /// Which programs mixes are drawn from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
-enum Half {
+pub(super) enum Half {
     /// Those on which thresholds of policies are chosen
     Chosen,
     /// Those on which policies are judged
@@ -199,6 +199,11 @@ fn settings(inputs: &StudyInputs, asked: &RankingArgs, library: &Library) -> Str
 fn pool(inputs: &StudyInputs, half: Half) -> Result<Library> {
     let mut all: Vec<&Profile> = inputs.shipped()?.iter().collect();
     all.extend(inputs.spec_if_given().into_iter().flat_map(Library::iter));
+    half_of(all, half)
+}
+
+/// Every second program by name, or all.
+pub(super) fn half_of(mut all: Vec<&Profile>, half: Half) -> Result<Library> {
     all.sort_by(|one, other| one.name.cmp(&other.name));
     let mut library = Library::default();
     for (place, profile) in all.into_iter().enumerate() {
@@ -218,6 +223,21 @@ fn pool(inputs: &StudyInputs, half: Half) -> Result<Library> {
 #[cfg(test)]
 mod tests {
     use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn each_program_is_in_one_half() {
+        let shipped = Library::shipped().unwrap();
+        let names = |half| -> Vec<String> {
+            let library = half_of(shipped.iter().collect(), half).unwrap();
+            library.iter().map(|profile| profile.name.clone()).collect()
+        };
+        let [chosen, judged, all] = [Half::Chosen, Half::Judged, Half::All].map(names);
+        assert_eq!(judged.len(), all.len() / 2);
+        assert!(judged.iter().all(|name| !chosen.contains(name)));
+        assert_eq!(chosen.len() + judged.len(), all.len());
+    }
 
     /// The run whose figures the documents show.
     const RUN: &str = include_str!("../../../../../docs/studies/ranking.json");

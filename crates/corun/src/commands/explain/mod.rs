@@ -23,7 +23,7 @@ use corun_report::json;
 /// Between two samples of what threads do.
 const SAMPLE_EVERY: Duration = Duration::from_millis(50);
 
-/// Whoever waits longer than this, in seconds, is told how long.
+/// Whoever waits for so many seconds or more is told how long.
 const LONG_S: f64 = 5.0;
 
 /// Processes that are offered where a name is no unit's.
