@@ -47,11 +47,31 @@ fn all_are_ok(name: &str, arguments: &[&OsStr], cases: &[&str]) {
     assert!(built.status.success(), "{}", text(&built));
     let booted = Command::new(script("boot.sh")).arg(&folder).arg(SECONDS).output().unwrap();
     let console = text(&booted);
-    assert!(booted.status.success(), "{console}");
+    let of_failed = of_failed(&console);
+    assert!(booted.status.success(), "{of_failed}");
     let count = |folder: &str| std::fs::read_dir(script(folder)).unwrap().count();
     let cases: usize = cases.iter().map(|folder| count(folder)).sum();
     let ok = console.lines().filter(|line| line.starts_with("case ") && line.ends_with(": ok"));
-    assert_eq!(ok.count(), cases, "{console}");
+    assert_eq!(ok.count(), cases, "{of_failed}");
+}
+
+/// What the cases that failed have printed, and the console's last lines where one was not ended: all of a console is too
+/// long to be read in a log.
+fn of_failed(console: &str) -> String {
+    let failed_name =
+        |line: &str| Some(format!("  {}: ", line.strip_prefix("case ")?.strip_suffix(": failed")?));
+    let failed: Vec<String> = console.lines().filter_map(failed_name).collect();
+    let last = if console.contains("guest: done") { 0 } else { 60 };
+    let last = console.lines().count().saturating_sub(last);
+    let is_shown = |at: usize, line: &str| {
+        at >= last
+            || line.starts_with("silence: ")
+            || failed.iter().any(|name| line.starts_with(name.as_str()))
+    };
+    let shown =
+        console.lines().enumerate().filter(|(at, line)| is_shown(*at, line)).map(|(_, line)| line);
+    let verdicts = console.lines().filter(|line| line.starts_with("case "));
+    shown.chain(verdicts).collect::<Vec<_>>().join("\n")
 }
 
 /// The folder of the programs that exercise the scheduler in the kernel and stand in for resctrl, built as their source
@@ -73,6 +93,16 @@ fn examples() -> PathBuf {
     let executable = |message: Value| message["executable"].as_str().map(PathBuf::from);
     let executable = messages.filter_map(executable).next_back();
     executable.expect("an example has an executable").parent().unwrap().to_owned()
+}
+
+#[test]
+fn of_a_console_what_failed_is_shown() {
+    let console = "up\n  one: fine\ncase one: ok\n  two: bad\n  two: kernel: worse\ncase two: failed\nguest: done";
+    assert_eq!(
+        of_failed(console),
+        "  two: bad\n  two: kernel: worse\ncase one: ok\ncase two: failed"
+    );
+    assert_eq!(of_failed("  one: starts"), "  one: starts");
 }
 
 #[test]
