@@ -298,6 +298,7 @@ def place(
     machine: Machine,
     library: Library,
     objective: str,
+    target_slowdown: float | None,
     seed: int,
     time_limit_s: float | None,
     options: ModelOptions | None,

@@ -138,6 +138,7 @@ def place(
     machine: MachineLike = DEFAULT_MACHINE,
     profiles: ProfilesLike | None = None,
     objective: str = "antt",
+    target_slowdown: float | None = None,
     seed: int = 1,
     time_limit_s: float | None = None,
     options: _corun.ModelOptions | None = None,
@@ -156,6 +157,9 @@ def place(
         What ``optimal`` optimises: ``antt`` (least mean slowdown), ``stp`` (highest sum of
         1 / slowdown), ``max-slowdown``, ``unfairness``, or on machines with power figures ``energy``
         (least energy above idle for the work done) or ``energy-delay`` (the same times the delay).
+    target_slowdown
+        Keeps everybody to this slowdown: ``optimal``, and policies that know such a target; and says
+        who is slower (``slower_than_target``). None: no such target. Not with ``dask``.
     seed
         Seed of the policies that draw at random.
     time_limit_s
@@ -165,6 +169,8 @@ def place(
         parts, with the same answer.
     """
     if dask is not None:
+        if target_slowdown is not None:
+            raise ValueError("target_slowdown: workers of dask search without one")
         from corun.dask import connected, run_search, threads_of
 
         with connected(dask) as client:
@@ -185,6 +191,7 @@ def place(
         machine_of(machine),
         library_of(profiles, apps),
         objective,
+        target_slowdown,
         seed,
         time_limit_s,
         options,

@@ -69,6 +69,17 @@ def test_the_optimum_is_no_worse_than_any_given_placement():
     assert math.isclose(again.programs.slowdown.mean(), best.value, rel_tol=1e-5)
 
 
+def test_a_target_slowdown_is_kept_or_told():
+    apps = ["sort", "numpy", "kernel-triad", "hmmsearch"]
+    kept = corun.place(apps, machine="xeon-x5365", objective="energy", target_slowdown=1.5)
+    assert kept.proven and kept.programs.slowdown.max() <= 1.5
+    assert kept.document["slower_than_target"] == []
+    told = corun.place(apps, machine="xeon-x5365", objective="energy", target_slowdown=1.0)
+    assert told.document["objective"] == "max-slowdown" and told.document["slower_than_target"]
+    with pytest.raises(ValueError, match="target_slowdown"):
+        corun.place(apps, machine="xeon-x5365", target_slowdown=2.0, dask="local")
+
+
 def test_partitions_are_judged_side_by_side():
     every = corun.partition(["sort", "xz", "numpy"], all=True, objective="unfairness")
     decided = every.policies[every.policies.error.isna()]

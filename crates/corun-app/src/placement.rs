@@ -8,7 +8,9 @@ use std::time::Duration;
 use corun_machine::CpuId;
 use corun_metrics as metrics;
 use corun_model::Outcome;
-use corun_optimal::{Goal, Objective, PlacementProblem, PlacementResult, SearchLimits};
+use corun_optimal::{
+    Goal, Objective, PlacementProblem, PlacementResult, SearchLimits, WithinTarget,
+};
 use corun_policy::{PolicyKind, registry};
 use corun_profile::Method;
 use corun_sim::{AppSpec, Experiment, Hooks, RunResult};
@@ -22,6 +24,12 @@ use crate::{Error, Result, check, round};
 
 /// Digits after the point in documents.
 const DIGITS: i32 = 6;
+
+/// By so much, relative, a slowdown may come out higher than a search has it.
+const ROUNDING: f64 = 1e-9;
+
+/// The parameter of policies that keep everybody to a slowdown.
+pub(crate) const TARGET_SLOWDOWN: &str = "target-slowdown";
 
 /// The JSON document of a placement. docs/json.md is its reference.
 #[derive(Debug, Serialize)]
@@ -41,6 +49,12 @@ pub struct PlacementDocument {
     /// Each program's ways of that LLC as a hexadecimal mask; none where LLCs are whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mask: Option<Vec<String>>,
+    /// The slowdown that nobody shall exceed, where one was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target_slowdown: Option<f64>,
+    /// The programs that are slower than the target; none where no target was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slower_than_target: Option<Vec<String>>,
     /// Each program's.
     pub slowdown: Vec<f64>,
     /// Sum of 1 / slowdown.
@@ -148,6 +162,8 @@ impl PlacementDocument {
             cpu: cpus.iter().map(|&cpu| machine.cpus()[cpu].id.0).collect(),
             llc: cpus.iter().map(|&cpu| machine.cpus()[cpu].llc).collect(),
             mask: None,
+            target_slowdown: None,
+            slower_than_target: None,
             slowdown: slowdowns.iter().copied().map(rounded).collect(),
             stp: metrics::stp(&slowdowns).map(rounded),
             unfairness: metrics::unfairness(&slowdowns).map(rounded),
@@ -180,6 +196,14 @@ impl PlacementDocument {
                 })
                 .collect(),
         }
+    }
+
+    /// Says who is slower than a target.
+    fn compare_with_target(&mut self, target: f64, outcomes: &[Outcome]) {
+        let most = target * (1.0 + ROUNDING);
+        let slower = self.apps.iter().zip(outcomes).filter(|one| one.1.slowdown > most);
+        self.slower_than_target = Some(slower.map(|(name, _)| name.clone()).collect());
+        self.target_slowdown = Some(target);
     }
 }
 
@@ -288,6 +312,49 @@ impl PlacementMethod {
         check(stop)?;
         Ok(PlacementDocument::new(scenario, &cpus, Some(self.name()), objective, proof))
     }
+
+    /// Where it has the programs so that nobody is slower than a target, each on a CPU of its own: the best such placement, or a
+    /// policy's that knows such a target; and in the document who is slower all the same. Where a search finds no such
+    /// placement it is the one in which the slowest program is the least slow, judged by that.
+    ///
+    /// # Errors
+    /// As [`Self::place`], and bad input of searches that know no target.
+    pub fn place_within(
+        &self,
+        scenario: &Scenario,
+        target_slowdown: f64,
+        objective: Objective,
+        stop: &AtomicBool,
+    ) -> Result<PlacementDocument> {
+        let mut document = match self {
+            Self::Search(Goal::Best, time_limit_s) => {
+                scenario.one_cpu_each()?;
+                objective.check(scenario.machine())?;
+                let limits = limits(*time_limit_s, stop);
+                let problem = PlacementProblem::new(&scenario.model, &scenario.programs)?;
+                let (found, judged_by) =
+                    match problem.placer()?.solve_within(target_slowdown, objective, &limits) {
+                        WithinTarget::Kept(found) => (found, objective),
+                        WithinTarget::Exceeded(found) => (found, Objective::MaxSlowdown),
+                    };
+                check(stop)?;
+                let (cpus, proof) = with_proof(found);
+                PlacementDocument::new(scenario, &cpus, Some(self.name()), judged_by, proof)
+            }
+            Self::Search(Goal::Worst, _) | Self::Joint(_) => {
+                let message = format!("`{}` keeps to no target slowdown", self.name());
+                return Err(Error::input(message).hint("--policy optimal, or a policy"));
+            }
+            Self::Policy(policy, seed) => {
+                let policy = kept_to(policy, target_slowdown)?;
+                Self::Policy(policy, *seed).place(scenario, objective, stop)?
+            }
+        };
+        let index = |&cpu: &u32| scenario.machine().cpu_index(CpuId(cpu));
+        let cpus: Vec<usize> = document.cpu.iter().filter_map(index).collect();
+        document.compare_with_target(target_slowdown, &scenario.solve(&cpus));
+        Ok(document)
+    }
 }
 
 /// The CPUs (indices) of a given placement.
@@ -329,14 +396,29 @@ fn searched(
     stop: &AtomicBool,
 ) -> Result<(Vec<usize>, SearchProof)> {
     let problem = PlacementProblem::new(&scenario.model, &scenario.programs)?;
-    let limits = SearchLimits {
-        time: time_limit_s.map(Duration::from_secs_f64),
-        cancel: Some(stop),
-        ..SearchLimits::default()
-    };
-    let found = problem.placer()?.solve(objective, goal, &limits);
+    Ok(with_proof(problem.placer()?.solve(objective, goal, &limits(time_limit_s, stop))))
+}
+
+fn limits(time_limit_s: Option<f64>, stop: &AtomicBool) -> SearchLimits<'_> {
+    let time = time_limit_s.map(Duration::from_secs_f64);
+    SearchLimits { time, cancel: Some(stop), ..SearchLimits::default() }
+}
+
+fn with_proof(found: PlacementResult) -> (Vec<usize>, SearchProof) {
     let PlacementResult { cpu, gap, proven, seconds, .. } = found;
-    Ok((cpu, SearchProof { gap, proven: Some(proven), solver_seconds: Some(seconds) }))
+    (cpu, SearchProof { gap, proven: Some(proven), solver_seconds: Some(seconds) })
+}
+
+/// The policy with the target as its parameter, where it has one and was not given another.
+fn kept_to(policy: &PolicySpec, target_slowdown: f64) -> Result<PolicySpec> {
+    let mut words = policy.name().split(':').map(str::trim);
+    let entry = words.next().and_then(|name| registry().iter().find(|entry| entry.name == name));
+    let knows =
+        entry.is_some_and(|entry| entry.parameters.iter().any(|one| one.name == TARGET_SLOWDOWN));
+    if !knows || words.any(|word| word.starts_with(TARGET_SLOWDOWN)) {
+        return Ok(policy.clone());
+    }
+    PolicySpec::parse(&format!("{}:{TARGET_SLOWDOWN}={target_slowdown}", policy.name()))
 }
 
 /// Where a policy has the programs at the end of the simulator's window, when what it measures

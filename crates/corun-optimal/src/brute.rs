@@ -33,12 +33,27 @@ pub fn enumerate<C: Contention>(
     objective: Objective,
     goal: Goal,
 ) -> Option<Enumerated> {
+    enumerate_within(machine, contention, programs, f64::INFINITY, objective, goal)
+}
+
+/// Visits all maps, and looks at those in which nobody is slower than `most_slowdown`. `None` when there are none.
+pub fn enumerate_within<C: Contention>(
+    machine: &Machine,
+    contention: &C,
+    programs: usize,
+    most_slowdown: f64,
+    objective: Objective,
+    goal: Goal,
+) -> Option<Enumerated> {
     let space = SearchSpace::new(machine, contention, (0..programs).collect(), &[]);
     let criterion = space.criterion(objective, goal);
     let mut every = Vec::new();
     let mut scratch = C::Scratch::default();
     maps(space.cpus(), programs, &mut Vec::new(), &mut |cpus| {
-        every.push((space.judged(objective, cpus, &mut scratch), cpus.to_vec()));
+        let (slowdowns, above_idle_w) = space.judged(objective, cpus, &mut scratch);
+        if slowdowns.iter().all(|&slowdown| slowdown <= most_slowdown) {
+            every.push(((slowdowns, above_idle_w), cpus.to_vec()));
+        }
     });
     let score = |criterion: &Criterion, (slowdowns, above_idle_w): &(Vec<f64>, Option<f64>)| {
         criterion.score_of(slowdowns, *above_idle_w)

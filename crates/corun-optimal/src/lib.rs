@@ -35,7 +35,7 @@ mod search_space;
 mod solve;
 mod symmetry;
 
-pub use brute::{Enumerated, enumerate};
+pub use brute::{Enumerated, enumerate, enumerate_within};
 pub use contention::{Contention, Coupling, CpuSlot};
 pub use error::PlacementError;
 pub use expectation::{MOST_VISITED, RandomExpectation};
@@ -46,5 +46,5 @@ pub use matching::{
 };
 pub use modelled::{ModelScratch, PlacementProblem, check_app};
 pub use objective::{Goal, Objective, TIE};
-pub use placement::{PlacementResult, Placer, SearchLimits};
+pub use placement::{PlacementResult, Placer, SearchLimits, WithinTarget};
 pub use search::Candidate;

@@ -110,7 +110,10 @@ pub(crate) struct SpanEnds {
 }
 
 impl SpanEnds {
-    pub(crate) const BOTH: Self = Self { floor: true, ceiling: true };
+    /// The ends that either asks for.
+    pub(crate) fn or(self, other: Self) -> Self {
+        Self { floor: self.floor || other.floor, ceiling: self.ceiling || other.ceiling }
+    }
 }
 
 /// How figures of parts join.

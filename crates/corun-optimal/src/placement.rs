@@ -13,7 +13,7 @@ use crate::local_search::searched_from_dealt;
 use crate::objective::{Criterion, Goal, Objective};
 use crate::search::StopRule;
 use crate::search_space::SearchSpace;
-use crate::solve::{SearchResult, solve};
+use crate::solve::{SearchResult, solve, solve_within};
 
 /// When a search ends before its proof.
 #[derive(Debug, Clone, Copy)]
@@ -64,6 +64,16 @@ pub struct PlacementResult {
     pub pruned: u64,
     /// Time the search took.
     pub seconds: f64,
+}
+
+/// The answer to a search for the best placement in which nobody is slower than a target.
+#[derive(Debug, Clone, PartialEq)]
+pub enum WithinTarget {
+    /// The best of those placements.
+    Kept(PlacementResult),
+    /// None was found: the placement in which the slowest program is the least slow, by which it is judged. Where that is
+    /// proven there is none.
+    Exceeded(PlacementResult),
 }
 
 /// Programs to be placed on a machine, one to a CPU.
@@ -158,6 +168,24 @@ impl<'p, C: Contention> Placer<'p, C> {
         let space = self.space();
         let found = solve(&space, objective, goal, &self.starts, &limits.stop(started));
         self.result(&space, &space.criterion(objective, goal), found, started)
+    }
+
+    /// The best placement in which nobody is slower than `most_slowdown`. As [`Self::solve`], but that of equally unfair
+    /// placements any one is given.
+    pub fn solve_within(
+        &self,
+        most_slowdown: f64,
+        objective: Objective,
+        limits: &SearchLimits<'_>,
+    ) -> WithinTarget {
+        let started = Instant::now();
+        let space = self.space();
+        let stop = limits.stop(started);
+        let (found, is_kept) = solve_within(&space, most_slowdown, objective, &self.starts, &stop);
+        let judged_by = if is_kept { objective } else { Objective::MaxSlowdown };
+        let criterion = space.criterion(judged_by, Goal::Best);
+        let result = self.result(&space, &criterion, found, started);
+        if is_kept { WithinTarget::Kept(result) } else { WithinTarget::Exceeded(result) }
     }
 
     /// A good placement by exchanges alone, with no proof: for very many programs.

@@ -178,8 +178,9 @@ impl<'a, C: Contention> Search<'a, C> {
             lists[group.orbit][group.set.trailing_zeros() as usize].push(index);
         }
         let is_joint = matches!(space.contention.coupling(), Coupling::Common | Coupling::Growing);
-        // The filter is unfairness, which asks for both.
-        let span_ends = filter.map_or_else(|| completion.criterion.span_ends(), |_| SpanEnds::BOTH);
+        let of_filter = filter.map(|filter| filter.completion.criterion.span_ends());
+        let of_score = completion.criterion.span_ends();
+        let span_ends = of_filter.map_or(of_score, |ends| ends.or(of_score));
         Self { space, groups, extremes, completion, filter, lists, is_joint, span_ends }
     }
 

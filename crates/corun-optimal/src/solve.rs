@@ -4,7 +4,7 @@ use crate::completion::Completion;
 use crate::contention::{Contention, Coupling};
 use crate::groups::{self, Extremes, ProgramGroup};
 use crate::local_search::{local_search, searched_from_dealt};
-use crate::objective::{Criterion, Goal, Objective, SpanEnds, key, least_key};
+use crate::objective::{Criterion, Goal, Objective, key, least_key};
 use crate::search::{Candidate, Filter, Search, SearchEnd, StopRule};
 use crate::search_space::SearchSpace;
 
@@ -180,13 +180,66 @@ pub(crate) fn search_tables_of_fair<C: Contention>(
 ) -> Option<SearchTables<C::Share>> {
     let unfairness = space.criterion(Objective::Unfairness, Goal::Best);
     let stp = space.criterion(Objective::Stp, Goal::Best);
+    filtered_search_tables(space, stp, unfairness, most_unfairness)
+}
+
+/// What a search by one criterion stands on, among placements of at most this score by another one, which asks for no power;
+/// none where there are too many groups.
+fn filtered_search_tables<C: Contention>(
+    space: &SearchSpace<C>,
+    criterion: Criterion,
+    by: Criterion,
+    most: f64,
+) -> Option<SearchTables<C::Share>> {
     let mut groups = groups::all(space)?;
     let extremes = Extremes::of(space, &groups)?;
-    groups::bound(space, &mut groups, &extremes, SpanEnds::BOTH);
-    let filter =
-        Filter { completion: Completion::new(space, unfairness, &groups), most: most_unfairness };
-    let completion = Completion::new(space, stp, &groups);
+    groups::bound(space, &mut groups, &extremes, criterion.span_ends().or(by.span_ends()));
+    let filter = Filter { completion: Completion::new(space, by, &groups), most };
+    let completion = Completion::new(space, criterion, &groups);
     Some(SearchTables { groups, extremes, completion, filter: Some(filter) })
+}
+
+/// The best placement in which nobody is slower than `most_slowdown`, and whether there is one: where none was found, that in
+/// which the slowest program is the least slow. Of equally unfair ones not the one of the highest STP.
+pub(crate) fn solve_within<C: Contention>(
+    space: &SearchSpace<C>,
+    most_slowdown: f64,
+    objective: Objective,
+    known: &[Vec<usize>],
+    stop: &StopRule<'_>,
+) -> (SearchResult, bool) {
+    let slowest = space.criterion(Objective::MaxSlowdown, Goal::Best);
+    let criterion = space.criterion(objective, Goal::Best);
+    let (mut least_slow, mut looked) = start(space, &slowest, known, stop);
+    if least_slow.score > most_slowdown {
+        let rest = StopRule { nodes: stop.nodes.saturating_sub(looked), ..*stop };
+        let found = solve(space, Objective::MaxSlowdown, Goal::Best, known, &rest);
+        looked += found.nodes;
+        if found.best.score > most_slowdown {
+            return (SearchResult { nodes: looked, ..found }, false);
+        }
+        least_slow = found.best;
+    }
+    let rest = StopRule { nodes: stop.nodes.saturating_sub(looked), ..*stop };
+    let (unbound, looked_too) = start(space, &criterion, known, &rest);
+    looked += looked_too;
+    let is_kept = rescored(space, &slowest, &unbound).score <= most_slowdown;
+    let candidates = [Some(rescored(space, &criterion, &least_slow)), is_kept.then_some(unbound)];
+    let start = candidates
+        .into_iter()
+        .flatten()
+        .reduce(|one, other| if other.beats(&one) { other } else { one });
+    let start = start.expect("the first is there");
+    let rest = StopRule { nodes: stop.nodes.saturating_sub(looked), ..*stop };
+    let found = match filtered_search_tables(space, criterion, slowest, most_slowdown) {
+        Some(search_tables) => {
+            let search = search_tables.search(space);
+            let root = search.root().bound;
+            found(search.run(Some(start.clone()), &rest), start, root)
+        }
+        None => SearchResult { best: start, bound: None, is_proven: false, nodes: 0, pruned: 0 },
+    };
+    (SearchResult { nodes: looked + found.nodes, ..found }, true)
 }
 
 /// The same placement with its score by another criterion.

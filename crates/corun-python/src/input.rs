@@ -10,6 +10,11 @@ pub(crate) fn seconds(name: &str, value: f64) -> PyResult<f64> {
     within(name, value, value > 0.0 && value <= 1e9, "a number of seconds above 0 and at most 1e9")
 }
 
+/// A slowdown.
+pub(crate) fn slowdown(name: &str, value: f64) -> PyResult<f64> {
+    within(name, value, (1.0..=1e6).contains(&value), "a slowdown from 1 to 1e6")
+}
+
 /// A count.
 pub(crate) fn count<T: PartialOrd + Copy + std::fmt::Display>(
     name: &str,

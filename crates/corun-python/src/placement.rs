@@ -30,6 +30,7 @@ pub(crate) fn place(
     machine: &Machine,
     library: &Library,
     objective: &str,
+    target_slowdown: Option<f64>,
     seed: u64,
     time_limit_s: Option<f64>,
     options: Option<&ModelOptions>,
@@ -37,6 +38,8 @@ pub(crate) fn place(
     let objective = self::objective(objective)?;
     let limit = |value| input::seconds("time_limit_s", value);
     let time_limit_s = time_limit_s.map(limit).transpose()?;
+    let target = |value| input::slowdown("target_slowdown", value);
+    let target_slowdown = target_slowdown.map(target).transpose()?;
     let exception = PolicyException::default();
     let placer = match policy.extract::<String>() {
         Ok(name) => PlacementMethod::named(&name, seed, time_limit_s).map_err(raised)?,
@@ -49,7 +52,10 @@ pub(crate) fn place(
         ModelOptions::or_default(options),
     )
     .map_err(raised)?;
-    let placed = interruptible(py, |stop| placer.place(&scenario, objective, stop))?;
+    let placed = interruptible(py, |stop| match target_slowdown {
+        Some(target) => placer.place_within(&scenario, target, objective, stop),
+        None => placer.place(&scenario, objective, stop),
+    })?;
     json(&placed.map_err(|error| with_cause(py, raised(error), &exception))?)
 }
 

@@ -29,6 +29,14 @@ pub(crate) fn drawn(
     )
 }
 
+/// Who is slower than a target.
+pub(crate) fn beyond_target(target: f64, slower: &[String]) -> String {
+    if slower.is_empty() {
+        return format!("nobody is slower than {target}\n");
+    }
+    format!("slower than {target}: {}\n", slower.join(", "))
+}
+
 /// A line on what a search has proven; empty where nothing was searched. `what`: what there may be none better of.
 pub(crate) fn proof(what: &str, proven: Option<bool>, gap: Option<f64>) -> String {
     match (proven, gap) {

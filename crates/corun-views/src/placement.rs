@@ -3,7 +3,7 @@
 use corun_app::{PlacementDocument, PlacementFigures, Result};
 use corun_report::{Columns, or_empty, size};
 
-use crate::basis::{drawn, proof, sources, together};
+use crate::basis::{beyond_target, drawn, proof, sources, together};
 
 /// Placements as CSV, a row a program; their names stand in a first column where that has a head.
 ///
@@ -75,9 +75,30 @@ pub fn table(placement: &PlacementDocument) -> String {
             placement.energy_delay_per_work_j,
         ));
     }
-    text.push_str(&proof("placement", placement.proven, placement.gap));
+    text.push_str(&beside_target(placement));
     text.push_str(&data_lines(placement));
     text
+}
+
+/// Who is slower than a target where there is one, and what is proven.
+fn beside_target(placement: &PlacementDocument) -> String {
+    let (Some(target), Some(slower)) = (placement.target_slowdown, &placement.slower_than_target)
+    else {
+        return proof("placement", placement.proven, placement.gap);
+    };
+    let who = beyond_target(target, slower);
+    match placement.proven {
+        Some(_) if slower.is_empty() => {
+            who + &proof("such placement", placement.proven, placement.gap)
+        }
+        Some(true) => format!(
+            "{who}proven: no placement keeps everybody to {target}; this one's slowest is the least slow\n"
+        ),
+        Some(false) => {
+            format!("{who}not proven: no placement was found that keeps everybody to {target}\n")
+        }
+        None => who,
+    }
 }
 
 /// On what the figures stand, a line each.

@@ -20,10 +20,10 @@ pub use self::document::{
     ParetoDocument, ParetoEntry, PartitionDocument, PartitionEntry, PartitionFigures,
 };
 pub use self::scenario::PartitionScenario;
+use crate::placement::TARGET_SLOWDOWN;
 use crate::{Error, Result};
 
-/// The parameter of policies that keep everybody to a slowdown, and one that has it.
-const TARGET_SLOWDOWN: &str = "target-slowdown";
+/// A policy that keeps everybody to a slowdown.
 const KEEPS_TO_TARGET: &str = "fair-clusters";
 
 /// The name of given masks.

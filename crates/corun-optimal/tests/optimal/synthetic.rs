@@ -2,7 +2,9 @@
 
 use crate::made_up::MadeUp;
 use corun_machine::Machine;
-use corun_optimal::{Coupling, Goal, Objective, Placer, SearchLimits, enumerate};
+use corun_optimal::{
+    Coupling, Goal, Objective, Placer, SearchLimits, WithinTarget, enumerate, enumerate_within,
+};
 use proptest::prelude::*;
 
 fn couplings() -> [Coupling; 4] {
@@ -37,6 +39,68 @@ fn check(machine: &Machine, coupling: Coupling, objective: Objective, programs: 
         if goal == Goal::Best {
             let expectation = placer.expectation(objective, 100, 1, &limits).unwrap();
             assert!(expectation.exact && all.agrees_with(&expectation), "{what}: {expectation:?}");
+        }
+    }
+}
+
+/// One case with a target: between the least slow and the slowest placement, and below both.
+fn check_within(
+    machine: &Machine,
+    coupling: Coupling,
+    objective: Objective,
+    programs: &[(f64, f64)],
+    share: f64,
+) {
+    let made_up = MadeUp { machine, coupling, programs: programs.to_vec() };
+    let placer = Placer::new(machine, &made_up, programs.len()).unwrap();
+    let what = format!("{} {coupling:?} {objective:?} {programs:?} {share}", machine.name());
+    let all = |target: f64, objective, goal| {
+        enumerate_within(machine, &made_up, programs.len(), target, objective, goal)
+    };
+    let ends = [Goal::Best, Goal::Worst]
+        .map(|goal| all(f64::INFINITY, Objective::MaxSlowdown, goal).unwrap().value);
+    let target = ends[0] + share * (ends[1] - ends[0]) + 1e-9;
+    let expected = all(target, objective, Goal::Best).unwrap();
+    match placer.solve_within(target, objective, &SearchLimits::default()) {
+        WithinTarget::Kept(found) => {
+            assert!(found.proven && found.gap == Some(0.0), "{what}: {found:?}");
+            assert!(
+                (found.value - expected.value).abs() < 2e-6 * expected.value.max(1.0),
+                "{what}: {found:?}, {expected:?}"
+            );
+            assert!(found.slowdown.iter().all(|&slowdown| slowdown <= target), "{what}: {found:?}");
+        }
+        WithinTarget::Exceeded(found) => panic!("{what}: {found:?}"),
+    }
+    match placer.solve_within(ends[0] - 1e-6, objective, &SearchLimits::default()) {
+        WithinTarget::Exceeded(found) => {
+            assert!(
+                found.proven && (found.value - ends[0]).abs() < 1e-9 * ends[0],
+                "{what}: {found:?}"
+            );
+        }
+        WithinTarget::Kept(found) => panic!("{what}: {found:?}"),
+    }
+    let no_nodes = SearchLimits { nodes: 0, ..SearchLimits::default() };
+    if let WithinTarget::Kept(found) = placer.solve_within(target, objective, &no_nodes) {
+        assert!(found.slowdown.iter().all(|&slowdown| slowdown <= target), "{what}: {found:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn the_best_within_a_target_is_that_of_enumeration(
+        programs in prop::collection::vec((0.05f64..2.0, 0.0f64..1.0), 1..5),
+        share in 0.0f64..0.9,
+    ) {
+        for machine in crate::machines::all() {
+            for coupling in couplings() {
+                for (_, objective) in Objective::NAMED {
+                    check_within(&machine, coupling, objective, &programs, share);
+                }
+            }
         }
     }
 }

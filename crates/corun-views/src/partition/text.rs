@@ -3,7 +3,7 @@
 use corun_app::{PartitionDocument, PartitionEntry, PartitionFigures, Result};
 use corun_report::{Columns, or_dash, or_empty, size};
 
-use crate::basis::{proof, sources, together};
+use crate::basis::{beyond_target, proof, sources, together};
 
 /// The entries that have a partition.
 fn partitions(document: &PartitionDocument) -> impl Iterator<Item = &PartitionEntry> {
@@ -100,10 +100,7 @@ fn beside_target(document: &PartitionDocument, entry: &PartitionEntry) -> String
     let (Some(target), Some(slower)) = (document.target_slowdown, &entry.slower_than_target) else {
         return String::new();
     };
-    if slower.is_empty() {
-        return format!("nobody is slower than {target}\n");
-    }
-    format!("slower than {target}: {}\n", slower.join(", "))
+    beyond_target(target, slower)
 }
 
 /// The front of unfairness against throughput.

@@ -270,6 +270,7 @@ pub(crate) struct PredictArgs {
 #[command(after_help = "Examples:
   corun place --machine xeon-x5365 --apps a,b,c,d --policy optimal
   corun place --machine xeon-x5365 --apps a,b,c,d --policy di --format json
+  corun place --machine xeon-x5365 --apps a,b,c,d --policy optimal --objective energy --target-slowdown 1.2
   corun place --machine 4x4.toml --apps a,b,c,.. --policy optimal --dask tcp://head:8786")]
 pub(crate) struct PlaceArgs {
     #[command(flatten)]
@@ -280,6 +281,9 @@ pub(crate) struct PlaceArgs {
     /// What `optimal` optimises (and `worst` makes worst); every policy is judged by it
     #[arg(long, value_enum, default_value = "antt")]
     pub(crate) objective: ObjectiveName,
+    /// Keep everybody to a slowdown of X (`optimal`, and policies that know such a target), and say who is slower
+    #[arg(long, value_name = "X", value_parser = slowdown, conflicts_with = "dask")]
+    pub(crate) target_slowdown: Option<f64>,
     /// Seed of the policies that draw at random
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,

@@ -27,7 +27,11 @@ pub(super) fn run(arguments: &PlaceArgs) -> Outcome<String> {
     scenario.one_cpu_each()?;
     let cancel = Cancel::on_signal()?;
     let objective = arguments.objective.objective();
-    written(&placer.place(&scenario, objective, cancel.flag())?, arguments.format)
+    let placement = match arguments.target_slowdown {
+        Some(target) => placer.place_within(&scenario, target, objective, cancel.flag())?,
+        None => placer.place(&scenario, objective, cancel.flag())?,
+    };
+    written(&placement, arguments.format)
 }
 
 /// A placement in a format.

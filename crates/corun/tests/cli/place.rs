@@ -258,3 +258,50 @@ fn energy_is_an_objective_where_power_is_known() {
     place("xeon-gold-6138", "optimal-cluster", "energy", "table")
         .refused(&["xeon-gold-6138 has no power figures"]);
 }
+
+/// A package that sleeps saves most of the energy, and harms whoever shares a cache for it: the least energy within a target costs
+/// more than without, and nobody is slower. A target that no placement keeps is told, with the placement that comes nearest.
+#[test]
+fn a_target_slowdown_is_kept_or_told() {
+    let fixture = Fixture::new();
+    let apps = "sort,numpy,kernel-triad,hmmsearch";
+    let place = |policy: &str, more: &[&str]| {
+        let words = ["place", "--machine", "xeon-x5365", "--apps", apps, "--policy", policy];
+        fixture.run(&[&words[..], more].concat())
+    };
+    let energy = |more: &[&str]| {
+        place("optimal", &[&["--objective", "energy", "--format", "json"], more].concat()).json()
+    };
+    let worst = |document: &Value| figures(document, "slowdown").into_iter().fold(0.0, f64::max);
+    let least = place("optimal", &["--objective", "max-slowdown", "--format", "json"]).json();
+    let free = energy(&[]);
+    let target = (worst(&least) + worst(&free)) / 2.0;
+    let kept = energy(&["--target-slowdown", &target.to_string()]);
+    assert!(worst(&least) < target && target < worst(&free), "{least} {free}");
+    assert!(worst(&kept) <= target, "{kept}");
+    assert_eq!(
+        (&kept["proven"], &kept["slower_than_target"]),
+        (&true.into(), &serde_json::json!([]))
+    );
+    let value = |document: &Value| document["value"].as_f64().unwrap();
+    assert!(value(&free) < value(&kept), "{free} {kept}");
+    assert_eq!(value(&energy(&["--target-slowdown", "100"])), value(&free));
+
+    let beyond = (worst(&least) - 1e-3).to_string();
+    let told = energy(&["--target-slowdown", &beyond]);
+    assert_eq!((&told["objective"], &told["proven"]), (&"max-slowdown".into(), &true.into()));
+    assert_eq!(value(&told), value(&least));
+    assert!(!told["slower_than_target"].as_array().unwrap().is_empty(), "{told}");
+    let table = place("optimal", &["--target-slowdown", &beyond]).done();
+    assert!(table.contains("proven: no placement keeps everybody to"), "{table}");
+    let table = place("optimal", &["--target-slowdown", "100"]).done();
+    assert!(table.contains("nobody is slower than 100"), "{table}");
+
+    let policy = place("corun", &["--target-slowdown", "100", "--format", "json"]).json();
+    assert_eq!(policy["policy"], "corun:target-slowdown=100");
+    let unaware = place("di", &["--target-slowdown", "1", "--format", "json"]).json();
+    assert_eq!((&unaware["policy"], &unaware["proven"]), (&"di".into(), &Value::Null));
+    assert!(!unaware["slower_than_target"].as_array().unwrap().is_empty(), "{unaware}");
+    place("worst", &["--target-slowdown", "2"]).refused(&["keeps to no target slowdown"]);
+    place("optimal", &["--target-slowdown", "0.9"]).refused(&["from 1 to"]);
+}
