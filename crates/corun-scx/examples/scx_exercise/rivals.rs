@@ -39,7 +39,10 @@ pub(crate) fn stall() -> Result<()> {
     thread::sleep(Duration::from_secs(1));
     let before = busy.counted();
     thread::sleep(Duration::from_secs(1));
-    ensure!(busy.counted() == before, "threads run whose queue nobody serves");
+    // One that is on its own CPU needs no queue to go on there, since nobody comes to take its place.
+    let after = busy.counted();
+    let waiting = before.iter().zip(&after).filter(|(before, after)| before == after).count();
+    ensure!(waiting >= 2, "{} of 3 threads run whose queue nobody serves", 3 - waiting);
     let why = loop {
         if let Some(why) = scheduler.ended() {
             break why;
@@ -48,6 +51,7 @@ pub(crate) fn stall() -> Result<()> {
         thread::sleep(Duration::from_millis(100));
     };
     let detached = started.elapsed();
+    let before = busy.counted();
     thread::sleep(Duration::from_secs(1));
     let after = busy.counted();
     let ran = before.iter().zip(&after).filter(|(before, after)| after > before).count();
