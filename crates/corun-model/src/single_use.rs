@@ -47,10 +47,14 @@ struct Random {
     used: f64,
 }
 
-/// The same program where lines of one use stay for a share `life` of the time that others do: by point,
-/// whose time is as before, the bytes that it holds and those that it misses an instruction. The first
+/// The same program where lines of one use stay for a share of the time that others do, `random_life` those that are
+/// used at random and `life` all others: by point, whose time is as before, the bytes that it holds and those that it misses an instruction. The first
 /// never fall, the second never rise.
-pub(crate) fn held_and_missed(curve: &[CurvePoint], life: f64) -> Vec<(f64, f64)> {
+pub(crate) fn held_and_missed(
+    curve: &[CurvePoint],
+    life: f64,
+    random_life: f64,
+) -> Vec<(f64, f64)> {
     let never = curve.last().map_or(0.0, |point| point.missed);
     let mut rest: Vec<f64> = curve.iter().map(|point| (point.missed - never).max(0.0)).collect();
     let classes = take_random(curve, &mut rest);
@@ -66,7 +70,7 @@ pub(crate) fn held_and_missed(curve: &[CurvePoint], life: f64) -> Vec<(f64, f64)
             held -= (1.0 - life) * time * fixed;
             for class in &classes {
                 let gone = (-time / class.distance).exp();
-                let back = -(-life * time / class.distance).exp_m1();
+                let back = -(-random_life * time / class.distance).exp_m1();
                 let hit = back / (back + gone);
                 missed += class.used * (1.0 - hit);
                 held += class.used * class.distance * (hit - (1.0 - gone));
