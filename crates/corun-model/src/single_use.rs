@@ -5,7 +5,7 @@
 //! time t follows from its LRU curve and from how its lines come back, which the curve does not tell:
 //!
 //! - A line that is used at random, once in θ on average, comes back after a miss with the chance
-//!   a = 1 - exp(-q t / θ), and is lost after a hit with b = exp(-t / θ). So it hits with
+//!   a = 1 - exp(-r t / θ) (r is `random_use_life` where the machine file has it, else q), and is lost after a hit with b = exp(-t / θ). So it hits with
 //!   h = a / (a + b), and for a share h of the time it is there (it is used at random: whoever looks
 //!   finds it as often as its uses do).
 //! - A line that is used at the same distance τ all the time is always there if τ <= t, once it was used
