@@ -83,6 +83,8 @@ pub(crate) enum CacheFigure {
     IdleSurvival(u32),
     /// The life of a line that was used once, as a share of that of others.
     SingleUseLife,
+    /// The same of a line that was used once, and not by a stream.
+    RandomUseLife,
     Rate(Rate),
 }
 
@@ -159,6 +161,7 @@ impl Figure {
                     CacheFigure::LeftAtOnce => "left_at_once".to_owned(),
                     CacheFigure::IdleSurvival(ms) => format!("idle_survival.{ms}"),
                     CacheFigure::SingleUseLife => "single_use_life".to_owned(),
+                    CacheFigure::RandomUseLife => "random_use_life".to_owned(),
                     CacheFigure::Rate(rate) => format!("rates.{}", rate.field()),
                 };
                 format!("cache.{name}.{field}")
@@ -194,7 +197,10 @@ impl Figure {
             Self::Cache(
                 _,
                 _,
-                CacheFigure::LeftAtOnce | CacheFigure::IdleSurvival(_) | CacheFigure::SingleUseLife,
+                CacheFigure::LeftAtOnce
+                | CacheFigure::IdleSurvival(_)
+                | CacheFigure::SingleUseLife
+                | CacheFigure::RandomUseLife,
             ) => "",
             Self::Cache(_, _, CacheFigure::Rate(_)) => "MB/s",
             Self::NodeRate(..) | Self::LinkRate(_) | Self::LlcRate(_) => "MB/s",
@@ -226,7 +232,12 @@ impl Figure {
             Self::Cache(_, _, CacheFigure::SingleUseLife) => (
                 "cache.single_use_life",
                 "lines that were used again and rest while a stream of reads passes, of another core where there is one: the rest of the \
-                 cache over the length of the stream that leaves half of what a pause as long leaves",
+                 cache over the length of the stream that leaves half, less what pauses lose meanwhile",
+            ),
+            Self::Cache(_, _, CacheFigure::RandomUseLife) => (
+                "cache.random_use_life",
+                "single loads of lines that came from memory and were used once, after pauses spent in registers: the pause \
+                 that leaves half, over that of lines that were used again",
             ),
             Self::Cache(_, _, CacheFigure::Rate(_)) => {
                 ("cache.rates", "one core over half of what the level holds")

@@ -179,9 +179,9 @@ impl Findings<'_> {
             )),
             Some(life) if life.value <= least_life(private_bytes, llc_bytes) * (1.0 + 1e-9) => {
                 notes.push(format!(
-                    "The longest stream pushed out less than half of the lines of L{level}{of} that \
-                     are used again: lines of a stream may stay for less than the share of {:.2} of \
-                     their life that the file has.",
+                    "Streams pushed hardly more of the lines of L{level}{of} out that are used again than pauses \
+                     as long: lines of a stream may stay for less than the share of {:.2} of their life that the \
+                     file has.",
                     life.value
                 ));
             }
@@ -370,8 +370,8 @@ mod tests {
             (held(2), estimate(240.0, 250.0, 256.0)),
             (held(3), estimate(2000.0, 3000.0, 4000.0)),
             (Figure::Cache(0, 3, CacheFigure::LeftAtOnce), estimate(0.0, 0.04, 0.2)),
-            // Of 8192 KiB seven eighths, over 8 times as much.
-            (Figure::Cache(0, 3, CacheFigure::SingleUseLife), estimate(0.1, 0.109375, 0.2)),
+            // Of 8192 KiB seven eighths, over 8 times as much, and of that a fifth.
+            (Figure::Cache(0, 3, CacheFigure::SingleUseLife), estimate(0.02, 0.021875, 0.02)),
             (Figure::SpeedBeside(0, 2), estimate(0.5, 0.6, 0.7)),
             (Figure::Core(0, CoreFigure::SmtYield), estimate(1.2, 1.2, 1.2)),
             (loaded(0, CurvePart::MbPerS), estimate(500.0, 500.0, 500.0)),
@@ -385,7 +385,7 @@ mod tests {
             "L2 and L3 differ by less than the noise: 12.0 (11.0 to 30.0) and 33.0 (28.0 to 40.0)",
             "Of the 8192 KiB of L3, a program alone gets 3000 (2000 to 4000) KiB",
             "came into L3, 4 % were left at once",
-            "less than the share of 0.11 of their life",
+            "less than the share of 0.02 of their life",
             "CPUs 0 and 2 count as two cores, and run at 60 %",
             "beside their 9000 MB/s its latency is 4 % higher",
             "changed by more than 50 % while they were measured: cache.L2.latency_cycles, cache.L3.effective_kib",

@@ -129,6 +129,7 @@ fn cache(spec: &ObjectSpec) -> Cache {
         latency_ns: spec.latency_ns,
         effective_bytes: spec.effective_kib.map(|kib| kib.saturating_mul(1024)),
         single_use_life: spec.single_use_life.unwrap_or(1.0),
+        random_use_life: spec.random_use_life,
         rates: spec.rates,
     }
 }

@@ -372,6 +372,7 @@ fn fields(object: &ObjectSpec, at: &str) -> Checked {
         ("effective_kib", Cache, object.effective_kib.is_some()),
         ("idle_survival", Cache, !object.idle_survival.is_empty()),
         ("single_use_life", Cache, object.single_use_life.is_some()),
+        ("random_use_life", Cache, object.random_use_life.is_some()),
         ("rates", Cache, object.rates.is_some()),
         ("core_type", Core, object.core_type.is_some()),
         ("cpus", Core, object.cpus.is_some()),
@@ -424,8 +425,10 @@ fn fields(object: &ObjectSpec, at: &str) -> Checked {
         }
     }
     survival(&field("idle_survival"), &object.idle_survival)?;
-    if let Some(life) = object.single_use_life {
-        within(field("single_use_life"), life, &SINGLE_USE_LIFE)?;
+    for (name, life) in
+        [("single_use_life", object.single_use_life), ("random_use_life", object.random_use_life)]
+    {
+        life.map_or(Ok(()), |life| within(field(name), life, &SINGLE_USE_LIFE))?;
     }
     if let Some(rates) = &object.rates {
         measured::rates(rates, &field("rates"))?;

@@ -34,9 +34,11 @@ pub struct Cache {
     pub latency_ns: Option<f64>,
     /// Bytes of it that a program alone gets, where that was measured.
     pub effective_bytes: Option<u64>,
-    /// How long a line stays that was not used again since it came in, as a share of the time that a
-    /// line stays which was: 1 (LRU) where that was not measured.
+    /// How long a line of a stream stays, as a share of the time that a line stays which was used again: 1 (LRU)
+    /// where that was not measured.
     pub single_use_life: f64,
+    /// The same of a line that was used once, at random, where that was measured.
+    pub random_use_life: Option<f64>,
     /// What one core alone reaches out of it, where that was measured.
     pub rates: Option<AccessRates>,
 }

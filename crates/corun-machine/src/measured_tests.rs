@@ -142,6 +142,7 @@ level = 2
 size_kib = 512
 effective_kib = 500
 single_use_life = 0.25
+random_use_life = 0.75
 rates = { read_mb_per_s = 100000.0 }
   [[object.object]]
   kind = "core"
@@ -158,6 +159,7 @@ fn all_that_can_be_measured_is_read_and_written_back() {
     assert_eq!(spec.spread["memory_latency_ns.0.0"], (115.0, 131.5));
     assert_eq!(machine.llcs()[0].cache.unwrap().effective_bytes, Some(500 * 1024));
     assert_eq!(machine.llcs()[0].cache.unwrap().single_use_life, 0.25);
+    assert_eq!(machine.llcs()[0].cache.unwrap().random_use_life, Some(0.75));
     assert_eq!(spec.core_types[0].tlb[1].hit_cycles, 7.0);
     let figures = spec.figures();
     for figure in [
@@ -168,6 +170,7 @@ fn all_that_can_be_measured_is_read_and_written_back() {
         "bandwidth.imc.loaded_latency",
         "cache.L2.effective_kib",
         "cache.L2.single_use_life",
+        "cache.L2.random_use_life",
         "cache.L2.rates.read_mb_per_s",
         "line_transfer.other_llc_ns",
         "kernel.system_call_ns",
@@ -242,6 +245,7 @@ fn errors_in_measured_parts_name_their_field() {
         ("effective_kib = 500", "effective_kib = 0", "object[0].effective_kib", "found 0"),
         ("use_life = 0.25", "use_life = 0.0", "object[0].single_use_life", "found 0"),
         ("use_life = 0.25", "use_life = 1.5", "object[0].single_use_life", "0.001 to 1"),
+        ("use_life = 0.75", "use_life = 0.0", "object[0].random_use_life", "found 0"),
         ("use_life = 0.25", "use_life = nan", "object[0].single_use_life", "found NaN"),
         (
             "{ read_mb_per_s = 100000.0 }",

@@ -30,9 +30,8 @@ pub struct MachineSpec {
     /// [`MachineSpec::source_of`]).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sources: BTreeMap<String, String>,
-    /// How far figures were seen to vary while they were measured: a figure's path, or a part of a
-    /// figure behind its path (`memory_latency_ns.0.1`), to the low and the high end of an interval in
-    /// the figure's unit.
+    /// How far figures were seen to vary while they were measured: a figure's path, or a part of a figure behind its
+    /// path (`memory_latency_ns.0.1`), to the low and the high end of an interval in the figure's unit.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub spread: BTreeMap<String, (f64, f64)>,
     /// How the figures were measured, where they were measured on the machine itself.
@@ -136,20 +135,20 @@ pub struct ObjectSpec {
     /// Of a cache: load-to-use latency of a hit, in ns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_ns: Option<f64>,
-    /// Of a cache: how much of it a program alone gets, in KiB (1024 bytes); less than `size_kib`
-    /// where others outside this machine have a share, as in a virtual machine.
+    /// Of a cache: how much of it a program alone gets, in KiB (1024 bytes); less than `size_kib` where others outside share it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effective_kib: Option<u64>,
-    /// Of a cache: the share of its lines, 0 to 1, that are still there after so many ms in which
-    /// nobody on this machine used them, by rising times. Less than all where others outside share
-    /// it: the neighbours of a virtual machine.
+    /// Of a cache: the share of its lines, 0 to 1, that are still there after so many ms in which nobody on this machine
+    /// used them, by rising times. Less than all where others outside share it: the neighbours of a virtual machine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub idle_survival: Vec<(f64, f64)>,
-    /// Of a cache: how long a line stays that was not used again since it came in, as a share of the
-    /// time that a line stays which was, above 0 up to 1. Absent: 1, which is LRU. Less where the
-    /// cache resists streams.
+    /// Of a cache: how long a line of a stream stays, as a share of the time that a line stays which was used again,
+    /// above 0 up to 1. Absent: 1, which is LRU. Less where the cache resists streams.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub single_use_life: Option<f64>,
+    /// Of a cache: the same of a line that was used once, at random. Absent: as of a stream.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub random_use_life: Option<f64>,
     /// Of a cache: what one core alone reaches out of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rates: Option<AccessRates>,
@@ -185,6 +184,7 @@ impl ObjectSpec {
             effective_kib: None,
             idle_survival: Vec::new(),
             single_use_life: None,
+            random_use_life: None,
             rates: None,
             core_type: None,
             cpus: None,

@@ -102,6 +102,7 @@ pub(crate) fn table(
             measured: (ways(1).max(0.0), ways(table.max_ways())),
             footprint_bytes: f64::INFINITY,
             always_grows: compatible,
+            seconds: None,
         },
         site,
     ))

@@ -64,6 +64,7 @@ pub(crate) fn parts(
         measured: (site.occupancy_bytes(first).max(0.0), measured_to),
         footprint_bytes: site.occupancy_bytes(phase.footprint_bytes as f64).max(0.0),
         always_grows: false,
+        seconds: None,
     }
 }
 

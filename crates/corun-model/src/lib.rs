@@ -22,6 +22,7 @@ mod model;
 mod numa;
 mod options;
 mod outcome;
+mod outside;
 mod pipeline;
 mod pressure;
 mod program;

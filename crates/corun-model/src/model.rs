@@ -81,7 +81,10 @@ impl Model {
                 let site = Site::of(&machine, cpu, peak, options.solo_share(), sharers)?;
                 // The papers' laws know no other lines than those of an LRU cache.
                 let lru = options.space != SpaceLaw::FillTime;
-                Ok(Site { single_use_life: if lru { 1.0 } else { site.single_use_life }, ..site })
+                if lru {
+                    return Ok(Site { single_use_life: 1.0, random_use_life: None, ..site });
+                }
+                Ok(site)
             };
             let alone = site(1)?;
             let known = sites.iter().position(|one| *one == alone);

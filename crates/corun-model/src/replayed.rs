@@ -71,7 +71,8 @@ struct Ages {
 impl Ages {
     /// `filling`: of all lines that come into a cache.
     fn new(phase: &Phase, filling: &MissRateCurve, site: &Site) -> Self {
-        if site.survival.is_empty() {
+        // Neighbours that are one of the sharers of the LLC evict nothing besides.
+        if site.survival.is_empty() || site.has_outside() {
             return Self::default();
         }
         let mpki = |bytes: f64| phase.curve.mpki(site.curve_bytes(bytes)).value;

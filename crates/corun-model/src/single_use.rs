@@ -5,7 +5,7 @@
 //! time t follows from its LRU curve and from how its lines come back, which the curve does not tell:
 //!
 //! - A line that is used at random, once in θ on average, comes back after a miss with the chance
-//!   a = 1 - exp(-q t / θ), and is lost after a hit with b = exp(-t / θ). So it hits with
+//!   a = 1 - exp(-r t / θ) (r is `random_use_life` where the machine file has it, else q), and is lost after a hit with b = exp(-t / θ). So it hits with
 //!   h = a / (a + b), and for a share h of the time it is there (it is used at random: whoever looks
 //!   finds it as often as its uses do).
 //! - A line that is used at the same distance τ all the time is always there if τ <= t, once it was used
@@ -47,10 +47,14 @@ struct Random {
     used: f64,
 }
 
-/// The same program where lines of one use stay for a share `life` of the time that others do: by point,
-/// whose time is as before, the bytes that it holds and those that it misses an instruction. The first
+/// The same program where lines of one use stay for a share of the time that others do, `random_life` those that are
+/// used at random and `life` all others: by point, whose time is as before, the bytes that it holds and those that it misses an instruction. The first
 /// never fall, the second never rise.
-pub(crate) fn held_and_missed(curve: &[CurvePoint], life: f64) -> Vec<(f64, f64)> {
+pub(crate) fn held_and_missed(
+    curve: &[CurvePoint],
+    life: f64,
+    random_life: f64,
+) -> Vec<(f64, f64)> {
     let never = curve.last().map_or(0.0, |point| point.missed);
     let mut rest: Vec<f64> = curve.iter().map(|point| (point.missed - never).max(0.0)).collect();
     let classes = take_random(curve, &mut rest);
@@ -66,7 +70,7 @@ pub(crate) fn held_and_missed(curve: &[CurvePoint], life: f64) -> Vec<(f64, f64)
             held -= (1.0 - life) * time * fixed;
             for class in &classes {
                 let gone = (-time / class.distance).exp();
-                let back = -(-life * time / class.distance).exp_m1();
+                let back = -(-random_life * time / class.distance).exp_m1();
                 let hit = back / (back + gone);
                 missed += class.used * (1.0 - hit);
                 held += class.used * class.distance * (hit - (1.0 - gone));

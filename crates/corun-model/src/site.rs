@@ -39,8 +39,10 @@ pub(crate) struct Site {
     /// Share of the LLC's lines that are still there after so many seconds in which nobody on the
     /// machine used them.
     pub(crate) survival: Vec<(f64, f64)>,
-    /// How long a line of the LLC stays that was used once, as a share of the time of others.
+    /// How long a line of the LLC stays that a stream brought in, as a share of the time of those used again.
     pub(crate) single_use_life: f64,
+    /// The same of a line that was used once, at random; as of a stream where the machine does not say.
+    pub(crate) random_use_life: Option<f64>,
     pub(crate) way_bytes: f64,
     pub(crate) line_bytes: f64,
     pub(crate) inclusive: bool,
@@ -183,6 +185,7 @@ impl Site {
                 .map(|&(ms, share)| (ms * 1e-3, share))
                 .collect(),
             single_use_life: cache.single_use_life,
+            random_use_life: cache.random_use_life,
             way_bytes: size / ways,
             line_bytes: cache.line_bytes.map_or(DEFAULT_LINE_BYTES, f64::from),
             inclusive: cache.inclusion == Inclusion::Inclusive,
@@ -230,6 +233,29 @@ impl Site {
         let (time, share) = if earlier == 0 { (0.0, 1.0) } else { at(earlier - 1) };
         let rate = (share / before.1.max(1e-6)).ln().max(0.0) / (before.0 - time);
         before.1 * (-rate * (seconds - before.0)).exp()
+    }
+
+    /// Do programs outside the machine share the LLC, and is known how it replaces its lines beside them?
+    pub(crate) fn has_outside(&self) -> bool {
+        self.random_use_life.is_some() && !self.survival.is_empty()
+    }
+
+    /// How long a line of the LLC stays that was used once, at random, as a share of the time of others.
+    pub(crate) fn random_use_life(&self) -> f64 {
+        self.random_use_life.unwrap_or(self.single_use_life)
+    }
+
+    /// The time in seconds after which this share of the LLC's lines is left that nobody on the machine used.
+    pub(crate) fn life_of(&self, left: f64) -> f64 {
+        let (mut low, mut high) = (0.0, f64::MIN_POSITIVE);
+        while self.survives(high) > left && high < 1e9 {
+            high = if high < 1e-6 { 1e-6 } else { 2.0 * high };
+        }
+        for _ in 0..60 {
+            let middle = 0.5 * (low + high);
+            if self.survives(middle) > left { low = middle } else { high = middle }
+        }
+        high
     }
 
     /// The size at which a program's own curve is read when it holds `occupancy` bytes of the LLC:

@@ -2,6 +2,7 @@
 
 use crate::core::CpiStack;
 use crate::outcome::Demand;
+use crate::outside::{OwnPoint, beside_outside};
 use crate::single_use::{CurvePoint, held_and_missed, instructions_for};
 use crate::site::Site;
 
@@ -56,6 +57,34 @@ impl Knot {
             misses_per_s: mix(low.misses_per_s, high.misses_per_s),
             bytes_per_s: mix(low.bytes_per_s, high.bytes_per_s),
         }
+    }
+
+    /// The mean of figures, each with its share of the instructions; shares of cycles and figures a second are
+    /// the mean by cycles.
+    pub(crate) fn mean(bytes: f64, each: impl Iterator<Item = (f64, Self)>) -> Self {
+        let mut whole = Self { bytes, ..Self::default() };
+        for (share, own) in each {
+            let cycles = share * own.cpi;
+            whole.cpi += cycles;
+            whole.memory_cpi += share * own.memory_cpi;
+            whole.llc_hit_cpi += share * own.llc_hit_cpi;
+            whole.mpki += share * own.mpki;
+            whole.memory_stalls += cycles * own.memory_stalls;
+            whole.total_stalls += cycles * own.total_stalls;
+            whole.l2_miss_stalls += cycles * own.l2_miss_stalls;
+            whole.misses_per_s += cycles * own.misses_per_s;
+            whole.bytes_per_s += cycles * own.bytes_per_s;
+        }
+        for by_time in [
+            &mut whole.memory_stalls,
+            &mut whole.total_stalls,
+            &mut whole.l2_miss_stalls,
+            &mut whole.misses_per_s,
+            &mut whole.bytes_per_s,
+        ] {
+            *by_time /= whole.cpi;
+        }
+        whole
     }
 }
 
@@ -190,6 +219,8 @@ pub(crate) struct PhaseTable {
     pub(crate) measured: (f64, f64),
     pub(crate) apki_extrapolated: bool,
     pub(crate) way_bytes: f64,
+    /// Are its bytes the space that it takes together with programs outside the machine ([`crate::outside`])?
+    pub(crate) beside_outside: bool,
 }
 
 /// What a table is made of.
@@ -209,6 +240,8 @@ pub(crate) struct TableParts {
     pub(crate) footprint_bytes: f64,
     /// Goes on growing where it no longer misses (as PBBCache's walk does).
     pub(crate) always_grows: bool,
+    /// By knot the time for which lines stay, where the bytes are those of [`crate::outside`].
+    pub(crate) seconds: Option<Vec<f64>>,
 }
 
 impl PhaseTable {
@@ -225,15 +258,52 @@ impl PhaseTable {
             stacks: parts.stacks,
             ..Self::default()
         };
-        let filled = if site.single_use_life >= 1.0 {
-            Vec::new()
-        } else if parts.by_bytes_held {
-            table.instructions_held(site)
-        } else {
-            table.resist_single_uses(site)
+        if let Some(seconds) = parts.seconds {
+            table.grow_by(&seconds, site);
+            return table;
+        }
+        let resists = site.single_use_life < 1.0;
+        if site.has_outside() && !parts.by_bytes_held {
+            let instructions = table.resist_single_uses(site);
+            let seconds = table.share_with_outside(&instructions, site);
+            table.grow_by(&seconds, site);
+            return table;
+        }
+        let filled = match (resists, parts.by_bytes_held) {
+            (false, _) => Vec::new(),
+            (true, true) => table.instructions_held(site),
+            (true, false) => table.resist_single_uses(site),
         };
         table.grow(footprint, always, &filled, site);
         table
+    }
+
+    /// Turns a table by the bytes that a program holds into one by the space that it takes together with programs
+    /// outside the machine. By knot, the seconds for which lines that are used again stay.
+    fn share_with_outside(&mut self, instructions: &[f64], site: &Site) -> Vec<f64> {
+        let own = |(k, &knot): (usize, &Knot)| OwnPoint {
+            knot,
+            stack: self.stacks.get(k).copied(),
+            instructions: instructions[k],
+        };
+        let own: Vec<OwnPoint> = self.knots.iter().enumerate().map(own).collect();
+        let (points, seconds): (Vec<_>, Vec<f64>) = beside_outside(&own, site).into_iter().unzip();
+        self.bytes = points.iter().map(|point| point.knot.bytes).collect();
+        self.knots = points.iter().map(|point| point.knot).collect();
+        self.stacks = points.into_iter().filter_map(|point| point.stack).collect();
+        self.measured = (self.measured.0.min(site.llc_bytes), f64::INFINITY);
+        seconds
+    }
+
+    /// Fills in the growth curves where it is known for how long lines stay.
+    fn grow_by(&mut self, seconds: &[f64], site: &Site) {
+        for (knot, &seconds) in self.knots.iter().zip(seconds) {
+            let misses = knot.misses_per_s.max(NO_MISS_MPKI);
+            self.fill.push(seconds, knot.bytes);
+            self.turnover.push(knot.bytes / (misses * site.line_bytes), knot.bytes);
+            self.refill.push(seconds, knot.bytes);
+        }
+        self.beside_outside = true;
     }
 
     /// By knot the instructions that a program takes to hold its bytes, of which the misses are known by
@@ -263,7 +333,7 @@ impl PhaseTable {
             let missed = knot.mpki * 1e-3 * site.line_bytes;
             curve.push(CurvePoint { bytes: knot.bytes, missed, instructions });
         }
-        let there = held_and_missed(&curve, site.single_use_life);
+        let there = held_and_missed(&curve, site.single_use_life, site.random_use_life());
         let held = |bytes: f64| {
             let above = self.bytes.partition_point(|&one| one < bytes);
             there.get(above).map_or(bytes, |there| there.0)

@@ -27,7 +27,10 @@ pub(crate) fn table(phases: &[(f64, &PhaseTable)], site: &Site) -> PhaseTable {
     let to = beyond.map(|(_, table)| table.measured.1);
     let stacks: Option<Vec<CpiStack>> =
         sizes.iter().map(|&bytes| stack(phases, all, bytes)).collect();
+    let beside_outside = phases.iter().all(|(_, table)| table.beside_outside);
+    let seconds = |&bytes: &f64| seconds(phases, bytes);
     let parts = TableParts {
+        seconds: beside_outside.then(|| sizes.iter().map(seconds).collect()),
         knots: sizes.iter().map(|&bytes| knot(phases, all, bytes)).collect(),
         stacks: stacks.unwrap_or_default(),
         by_bytes_held: true,
@@ -40,6 +43,18 @@ pub(crate) fn table(phases: &[(f64, &PhaseTable)], site: &Site) -> PhaseTable {
     PhaseTable::new(parts, site)
 }
 
+/// The time for which lines stay where the phases take so much space: what comes in a second is the mean over the
+/// phases' time.
+fn seconds(phases: &[(f64, &PhaseTable)], bytes: f64) -> f64 {
+    let (mut time, mut lives) = (0.0, 0.0);
+    for &(instructions, table) in phases {
+        let cycles = instructions * table.at(table.solo_bytes(bytes)).cpi;
+        time += cycles;
+        lives += cycles / table.fill.seconds_at(bytes);
+    }
+    if bytes > 0.0 { time / lives } else { 0.0 }
+}
+
 fn stack(phases: &[(f64, &PhaseTable)], all: f64, bytes: f64) -> Option<CpiStack> {
     let mut whole = CpiStack::default();
     for &(instructions, table) in phases {
@@ -49,29 +64,8 @@ fn stack(phases: &[(f64, &PhaseTable)], all: f64, bytes: f64) -> Option<CpiStack
 }
 
 fn knot(phases: &[(f64, &PhaseTable)], all: f64, bytes: f64) -> Knot {
-    let mut whole = Knot { bytes, ..Knot::default() };
-    for &(instructions, table) in phases {
-        let own = table.at(table.solo_bytes(bytes));
-        let share = instructions / all;
-        let cycles = share * own.cpi;
-        whole.cpi += cycles;
-        whole.memory_cpi += share * own.memory_cpi;
-        whole.llc_hit_cpi += share * own.llc_hit_cpi;
-        whole.mpki += share * own.mpki;
-        whole.memory_stalls += cycles * own.memory_stalls;
-        whole.total_stalls += cycles * own.total_stalls;
-        whole.l2_miss_stalls += cycles * own.l2_miss_stalls;
-        whole.misses_per_s += cycles * own.misses_per_s;
-        whole.bytes_per_s += cycles * own.bytes_per_s;
-    }
-    for by_time in [
-        &mut whole.memory_stalls,
-        &mut whole.total_stalls,
-        &mut whole.l2_miss_stalls,
-        &mut whole.misses_per_s,
-        &mut whole.bytes_per_s,
-    ] {
-        *by_time /= whole.cpi;
-    }
-    whole
+    let each = phases
+        .iter()
+        .map(|&(instructions, table)| (instructions / all, table.at(table.solo_bytes(bytes))));
+    Knot::mean(bytes, each)
 }

@@ -45,6 +45,10 @@ const MISS_SHARE: f64 = 0.4;
 pub(super) const PAUSE_ADDS: u64 = 20_000;
 /// A cache that keeps at least this share over the longest pause has no other users.
 const KEPT: f64 = 0.98;
+/// The life of lines ends where this share of them is left.
+const HALF: f64 = 0.5;
+/// The least life that a machine file has.
+const LEAST_LIFE: f64 = 0.001;
 /// Where less than this is left after no pause, nothing can be said of later.
 pub(crate) const LEAST_LEFT: f64 = 0.1;
 
@@ -106,6 +110,19 @@ impl IdleSurvival {
     }
 }
 
+impl IdleSurvival {
+    /// The share of lines that hit the last cache after a pause, of those that came from memory and were used once.
+    fn share_left_of_new(&mut self, pause: Duration) -> f64 {
+        let lines = self.far.clone();
+        self.far.follow(PROBED_LINES as u64);
+        self.push_out();
+        rest(pause);
+        let times = load_times(&mut lines.clone(), PROBED_LINES);
+        let near = median(&load_times(&mut lines.clone(), PROBED_LINES)).unwrap_or(f64::NAN);
+        hits(&times, near, miss_ns(&mut self.far))
+    }
+}
+
 /// What a fast load from memory takes, by the next loads of a chain over memory.
 pub(super) fn miss_ns(far: &mut Chain) -> f64 {
     quantile(&load_times(far, FAR_LOADS), FAST_MISS).unwrap_or(f64::NAN)
@@ -148,20 +165,37 @@ fn survival(left: &[f64]) -> Vec<f64> {
     if kept.last().is_none_or(|share| *share >= KEPT) { Vec::new() } else { kept }
 }
 
+/// The pause in ms after which half is left, of what is left of lines that are used again, or were once; none where
+/// more is left after the longest.
+fn half_life(left: &[f64]) -> Option<f64> {
+    let mut before = (0.0, 1.0);
+    for (&ms, share) in PAUSES_MS[1..].iter().zip(survival(left)) {
+        if share <= HALF {
+            let part = (before.1 - HALF) / (before.1 - share);
+            return Some(before.0 + part * (f64::from(ms) - before.0));
+        }
+        before = (f64::from(ms), share);
+    }
+    None
+}
+
 impl Experiment for IdleSurvival {
     fn name(&self) -> &'static str {
         "idle lines of the last cache"
     }
 
     fn points(&self) -> usize {
-        PAUSES_MS.len()
+        2 * PAUSES_MS.len()
     }
 
     fn measure(&mut self, point: usize) -> Result<Sample, CalibrateError> {
         pin(self.cpu)?;
+        let (is_new, point) = (point / PAUSES_MS.len() == 1, point % PAUSES_MS.len());
         let pause = Duration::from_millis(u64::from(PAUSES_MS[point]));
         let mut share = f64::NAN;
-        let reading = timed(|| share = self.share_left(pause));
+        let reading = timed(|| {
+            share = if is_new { self.share_left_of_new(pause) } else { self.share_left(pause) };
+        });
         // A clock that drifts over a long pause harms nothing.
         Ok(Sample::new(share, reading.disturbed && point == 0))
     }
@@ -176,6 +210,11 @@ impl Experiment for IdleSurvival {
             PAUSES_MS[1..].iter().zip(survival(&left)).map(figure).collect();
         let at_once = Figure::Cache(self.core_type, self.level, CacheFigure::LeftAtOnce);
         figures.insert(at_once, left[0]);
+        let new = values.of(PAUSES_MS.len()..2 * PAUSES_MS.len(), Estimator::Typical);
+        if let (Some(again), Some(once)) = (half_life(&left), half_life(&new)) {
+            let life = Figure::Cache(self.core_type, self.level, CacheFigure::RandomUseLife);
+            figures.insert(life, (once / again).clamp(LEAST_LIFE, 1.0));
+        }
         figures
     }
 }
@@ -201,6 +240,15 @@ mod tests {
         assert!(survival(&[0.09, 0.01]).is_empty(), "no line comes to stay");
         assert!(survival(&[0.5, f64::NAN]).is_empty());
         assert!(survival(&[]).is_empty());
+    }
+
+    #[test]
+    fn half_of_the_lines_are_left_after_their_life() {
+        // Of 0.8 half is 0.4: between 5 ms, with 0.6, and 10, with 0.2.
+        let left = [0.8, 0.8, 0.8, 0.7, 0.6, 0.2, 0.0, 0.0];
+        assert!((half_life(&left).unwrap() - 7.5).abs() < 1e-12);
+        assert_eq!(half_life(&[0.8, 0.8, 0.8, 0.7, 0.6, 0.5, 0.5, 0.5]), None, "more is left");
+        assert_eq!(half_life(&[0.9; 8]), None, "nobody else");
     }
 
     proptest! {

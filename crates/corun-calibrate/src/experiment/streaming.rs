@@ -28,7 +28,9 @@ use crate::rounds::Experiment;
 use corun_metrics::median;
 
 /// Lengths of the streams, as multiples of the last cache.
-const TIMES_LLC: [f64; 5] = [0.5, 1.0, 2.0, 4.0, 8.0];
+const TIMES_LLC: [f64; 7] = [0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0];
+/// A pause without a stream is so many times as long as the stream.
+const IDLE_TIMES: f64 = 2.0;
 /// The lines that are used again are so many times as large as the private caches, and at most this
 /// share of the last one.
 const TIMES_PRIVATE: f64 = 4.0;
@@ -40,20 +42,28 @@ const STREAM_BYTES: usize = 1 << 20;
 const TIMES_BEFORE: f64 = 4.0;
 /// How often they are used before they rest.
 const USES: usize = 4;
-/// Where less than this is left after as long a pause, nothing can be said of the stream.
+/// Where less than this is left after the shortest pause, nothing can be said of the stream.
 const LEAST_IDLE: f64 = 0.5;
-/// The stream that leaves this share of what a pause leaves is as long as the lines' life.
+/// Where pauses never take more than this, no others use the cache.
+const MOST_LOST: f64 = 0.02;
+/// The stream that leaves this share is as long as the lines' life.
 const HALF: f64 = 0.5;
+/// The share by which the life beside the stream and the one without have to differ to be told apart.
+const RESOLUTION: f64 = 0.2;
 
 /// Bytes of the lines that are used again, of the size of the largest private cache and that of the last.
 fn reused_bytes(private_bytes: f64, llc_bytes: f64) -> f64 {
     (TIMES_PRIVATE * private_bytes).min(LLC_SHARE * llc_bytes)
 }
 
-/// The least figure that can be told: that of a cache that loses less than half by the longest stream.
+/// The least figure that can be told: that of a cache that loses hardly more by the longest stream than without.
 pub(crate) fn least_life(private_bytes: f64, llc_bytes: f64) -> f64 {
-    (llc_bytes - reused_bytes(private_bytes, llc_bytes))
-        / (llc_bytes * TIMES_LLC[TIMES_LLC.len() - 1])
+    let spare = (llc_bytes - reused_bytes(private_bytes, llc_bytes)) / llc_bytes;
+    least_of(spare)
+}
+
+fn least_of(spare: f64) -> f64 {
+    RESOLUTION * spare / TIMES_LLC[TIMES_LLC.len() - 1]
 }
 
 /// Lines of a core type's last cache that are used again, and a stream.
@@ -195,24 +205,47 @@ fn beside_stream<T>(
     })
 }
 
-/// The share of a line's life that a line has which was used once, given what streams of these lengths
-/// leave and what pauses leave that are as long; all lengths in the same unit. None where too little
-/// stays without a stream.
+/// The share of a line's life that a line of a stream has, given what streams of these lengths leave and what pauses
+/// leave that are [`IDLE_TIMES`] as long; lengths in the cache's size. None where too little stays without a stream.
+///
+/// Others outside the machine push lines out as well. With the stream's bytes v that leave half and the pause u that
+/// does, both as lengths of the stream, q v is what it holds then, and v / u of the cache is theirs:
+/// q v = spare - v / u x spare.
 fn single_use_life(lengths: &[f64], left: &[(f64, f64)], spare: f64) -> Option<f64> {
-    let mut before = (0.0, 1.0);
-    for (&length, &(streamed, idle)) in lengths.iter().zip(left) {
-        if !(streamed.is_finite() && idle >= LEAST_IDLE) {
-            return None;
-        }
-        let kept = (streamed / idle).min(1.0);
-        if kept <= HALF {
-            let part = (before.1 - HALF) / (before.1 - kept);
-            let half = before.0 + part * (length - before.0);
-            return Some((spare / half).min(1.0));
-        }
-        before = (length, kept);
+    let (streamed, idle): (Vec<f64>, Vec<f64>) = left.iter().copied().unzip();
+    let is_known = streamed.iter().all(|share| share.is_finite());
+    if !is_known || idle.first().is_none_or(|first| first.is_nan() || *first < LEAST_IDLE) {
+        return None;
     }
-    lengths.last().map(|longest| (spare / longest).min(1.0))
+    let (longest, last) = (*lengths.last()?, *streamed.last()?);
+    let pauses: Vec<f64> = lengths.iter().map(|length| IDLE_TIMES * length).collect();
+    let beside = reached(lengths, &streamed, HALF).unwrap_or(longest);
+    let alone = life_alone(&pauses, &idle, last.max(HALF));
+    let life = spare / beside * (1.0 - beside / alone);
+    Some(life.clamp(least_of(spare), 1.0))
+}
+
+/// The length at which so much is left, between those measured.
+fn reached(lengths: &[f64], left: &[f64], level: f64) -> Option<f64> {
+    let mut before = (0.0, 1.0);
+    for (&length, &share) in lengths.iter().zip(left) {
+        if share <= level {
+            let part = (before.1 - level) / (before.1 - share).max(f64::MIN_POSITIVE);
+            return Some(before.0 + part.min(1.0) * (length - before.0));
+        }
+        before = (length, share);
+    }
+    None
+}
+
+/// The pause that leaves so much. Beyond the longest, the chance of being lost is as it was up to there; endless where
+/// no others use the cache.
+fn life_alone(pauses: &[f64], left: &[f64], level: f64) -> f64 {
+    let (Some(&longest), Some(&share)) = (pauses.last(), left.last()) else { return f64::INFINITY };
+    if share.is_nan() || share >= 1.0 - MOST_LOST {
+        return f64::INFINITY;
+    }
+    reached(pauses, left, level).unwrap_or_else(|| longest * level.ln() / share.ln())
 }
 
 impl Experiment for StreamResistance {
@@ -232,7 +265,7 @@ impl Experiment for StreamResistance {
         let reading = timed(|| {
             streamed = self.left_by_stream(bytes);
             let pause = streamed.as_ref().map_or(Duration::ZERO, |streamed| streamed.1);
-            idle = self.left_after(|| rest(pause));
+            idle = self.left_after(|| rest(pause.mul_f64(IDLE_TIMES)));
         });
         let disturbed = reading.disturbed && point == 0;
         Ok(Sample { value: streamed?.0, beside: idle, disturbed })
@@ -257,50 +290,76 @@ mod tests {
 
     use super::*;
 
-    /// What a cache leaves of lines that are `reused` of it, where a stream's lines stay for a share of
-    /// their life: all until the stream has pushed them out.
-    fn modelled(life: f64, reused: f64) -> Vec<(f64, f64)> {
-        let left = |times: &f64| {
-            let over = life * times - (1.0 - reused);
-            ((1.0 - over / 0.1).clamp(0.0, 1.0) * 0.9, 0.9)
+    /// What a cache leaves of lines that are a share `reused` of it and that neighbours leave there for `outside`, as a
+    /// length of the stream: all until the lines of the stream and of neighbours have pushed them out, then less and less.
+    fn modelled(life: f64, reused: f64, outside: f64) -> Vec<(f64, f64)> {
+        let spare = 1.0 - reused;
+        let left = |rate: f64, length: f64| {
+            let half = spare / (rate + spare / outside);
+            (1.0 - 0.5 * (length / half).powi(4)).clamp(0.0, 1.0)
         };
-        TIMES_LLC.iter().map(left).collect()
+        TIMES_LLC
+            .iter()
+            .map(|&length| (left(life, length), left(0.0, IDLE_TIMES * length)))
+            .collect()
     }
 
     #[test]
     fn half_is_lost_where_the_streams_lines_fill_the_rest() {
-        // Of 3/4 of the cache all is left after 2 cache sizes, and a quarter after 4: half after 3 1/3.
-        let left = [(1.0, 1.0), (1.0, 1.0), (0.8, 0.8), (0.2, 0.8), (0.0, 0.8)];
+        // 0.8 is left after 2 cache sizes, and 0.2 after 3: half after 2.5. Nobody else uses the cache.
+        let left = [1.0, 1.0, 0.8, 0.2, 0.0, 0.0, 0.0].map(|streamed| (streamed, 1.0));
         let life = single_use_life(&TIMES_LLC, &left, 0.75).unwrap();
-        assert!((life - 0.75 / (2.0 + 4.0 / 3.0)).abs() < 1e-12, "{life}");
+        assert!((life - 0.75 / 2.5).abs() < 1e-12, "{life}");
+    }
+
+    #[test]
+    fn what_neighbours_push_out_is_not_the_streams() {
+        // Half after 2.5; without the stream half after 10, between 8 and 12: a quarter is the neighbours'.
+        let streamed = [1.0, 1.0, 0.8, 0.2, 0.0, 0.0, 0.0];
+        let idle = [1.0, 1.0, 1.0, 0.9, 0.7, 0.3, 0.1];
+        let left: Vec<(f64, f64)> = streamed.into_iter().zip(idle).collect();
+        let life = single_use_life(&TIMES_LLC, &left, 0.75).unwrap();
+        assert!((life - 0.75 / 2.5 * 0.75).abs() < 1e-12, "{life}");
+        // As much is lost without the stream.
+        let idle = [1.0, 1.0, 0.7, 0.4, 0.2, 0.1, 0.0];
+        let slow = [1.0, 1.0, 1.0, 0.9, 0.6, 0.4, 0.2];
+        let same: Vec<(f64, f64)> = slow.into_iter().zip(idle).collect();
+        assert_eq!(single_use_life(&TIMES_LLC, &same, 0.75), Some(least_of(0.75)));
     }
 
     #[test]
     fn an_lru_cache_has_one_life_for_all() {
-        assert_eq!(single_use_life(&TIMES_LLC, &modelled(1.0, 0.125), 0.875), Some(1.0));
+        let life = single_use_life(&TIMES_LLC, &modelled(1.0, 0.125, f64::INFINITY), 0.875);
+        assert!(life.unwrap() > 0.9, "{life:?}");
     }
 
     #[test]
-    fn what_the_longest_stream_leaves_gives_a_bound() {
-        let life = single_use_life(&TIMES_LLC, &[(0.9, 0.9); 5], 0.875);
-        assert_eq!(life, Some(0.875 / 8.0));
-        assert_eq!(life, Some(least_life(1.0, 32.0)));
+    fn a_stream_that_pushes_nothing_out_gives_a_bound() {
+        let life = single_use_life(&TIMES_LLC, &[(1.0, 1.0); 7], 0.875);
+        assert_eq!(life, Some(0.875 / 8.0), "it may push out half right after");
+        // As much is left as by a pause twice as long.
+        let life = single_use_life(&TIMES_LLC, &[(0.9, 0.95); 7], 0.875).unwrap();
+        let alone = 16.0 * 0.9f64.ln() / 0.95f64.ln();
+        assert!((life - 0.875 / 8.0 * (1.0 - 8.0 / alone)).abs() < 1e-12, "{life}");
+        assert_eq!(least_life(1.0, 32.0), 0.2 * 0.875 / 8.0);
     }
 
     #[test]
     fn what_a_pause_loses_says_nothing_of_streams() {
-        assert_eq!(single_use_life(&TIMES_LLC, &[(0.9, 0.9), (0.3, 0.4)], 0.875), None);
-        assert_eq!(single_use_life(&TIMES_LLC, &[(f64::NAN, 0.9)], 0.875), None);
-        // Half was lost by the stream before too little stayed.
-        assert!(single_use_life(&TIMES_LLC, &[(0.1, 0.9), (0.0, 0.1)], 0.875).is_some());
+        assert_eq!(single_use_life(&TIMES_LLC, &[(0.9, 0.4); 7], 0.875), None);
+        assert_eq!(single_use_life(&TIMES_LLC, &[(f64::NAN, 0.9); 7], 0.875), None);
+        assert_eq!(single_use_life(&TIMES_LLC, &[(0.9, f64::NAN); 7], 0.875), None);
     }
 
     proptest! {
-        /// Told to within the steps between the streams' lengths.
+        /// Told to within the steps between the streams' lengths, with neighbours and without.
         #[test]
-        fn the_life_of_a_modelled_cache_is_told(life in 0.11..1.0f64) {
-            let told = single_use_life(&TIMES_LLC, &modelled(life, 0.125), 0.875).unwrap();
-            prop_assert!(told > life / 1.5 && told < life * 1.5, "{life}: {told}");
+        fn the_life_of_a_modelled_cache_is_told(life in 0.11..1.0f64, outside in 6.0..1000.0f64) {
+            for outside in [outside, f64::INFINITY] {
+                let left = modelled(life, 0.125, outside);
+                let told = single_use_life(&TIMES_LLC, &left, 0.875).unwrap();
+                prop_assert!(told > life / 1.5 && told < life * 1.5, "{life}, {outside}: {told}");
+            }
         }
     }
 }

@@ -86,6 +86,7 @@ fn place(spec: &mut MachineSpec, found: &Machine, figure: &Figure, value: f64) {
                         }
                     }
                     CacheFigure::SingleUseLife => cache.single_use_life = Some(value),
+                    CacheFigure::RandomUseLife => cache.random_use_life = Some(value),
                     CacheFigure::Rate(rate) => {
                         set_rate(cache.rates.get_or_insert_default(), rate, value);
                     }

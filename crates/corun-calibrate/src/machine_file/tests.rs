@@ -42,6 +42,7 @@ fn figures_go_to_the_core_types_and_caches_that_they_are_of() {
         (Figure::Cache(0, 3, CacheFigure::IdleSurvival(2)), estimate(0.8)),
         (Figure::Cache(1, 3, CacheFigure::IdleSurvival(2)), estimate(0.7)),
         (Figure::Cache(0, 3, CacheFigure::SingleUseLife), estimate(0.1523)),
+        (Figure::Cache(0, 3, CacheFigure::RandomUseLife), estimate(0.5812)),
         (Figure::MemoryLatency(0, 0), estimate(100.0)),
         (Figure::Kernel(KernelFigure::SystemCall), estimate(77.77)),
         (Figure::Kernel(KernelFigure::MappingCall), estimate(2500.0)),
@@ -60,6 +61,7 @@ fn figures_go_to_the_core_types_and_caches_that_they_are_of() {
     assert_eq!(spec.objects[0].effective_kib, Some(5000));
     assert_eq!(spec.objects[0].idle_survival, [(2.0, 0.8), (10.0, 0.5)]);
     assert_eq!(spec.objects[0].single_use_life, Some(0.1523));
+    assert_eq!(spec.objects[0].random_use_life, Some(0.5812));
     assert_eq!(spec.memory_latency_ns, [[100.0]]);
     let kernel = spec.kernel.unwrap();
     assert_eq!(kernel.system_call_ns, Some(77.77));

@@ -6,6 +6,8 @@ mod proportional;
 mod whirlpool;
 
 #[cfg(test)]
+mod outside_tests;
+#[cfg(test)]
 mod single_use_tests;
 #[cfg(test)]
 mod tests;

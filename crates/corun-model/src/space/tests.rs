@@ -23,6 +23,7 @@ pub(super) fn site(llc_bytes: f64, ways: f64) -> Site {
         llc_line_ns: 0.0,
         llc_bytes,
         survival: Vec::new(),
+        random_use_life: None,
         single_use_life: 1.0,
         way_bytes: llc_bytes / ways,
         line_bytes: LINE,
@@ -54,6 +55,7 @@ pub(super) fn steady(points: &[(f64, f64)], cpi: f64, site: &Site) -> PhaseTable
         measured: (0.0, f64::INFINITY),
         footprint_bytes: f64::INFINITY,
         always_grows: false,
+        seconds: None,
     };
     PhaseTable::new(parts, site)
 }
@@ -140,6 +142,7 @@ fn waiting(points: &[(f64, f64)], site: &Site) -> PhaseTable {
         measured: (0.0, f64::INFINITY),
         footprint_bytes: f64::INFINITY,
         always_grows: false,
+        seconds: None,
     };
     PhaseTable::new(parts, site)
 }
