@@ -154,7 +154,7 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
         )
     };
     let contests: Vec<Contest<'_>> = machines.iter().map(contest).collect::<Result<_>>()?;
-    let count = inputs.half_of(asked.mixes as usize);
+    let count = (asked.mixes as usize).div_ceil(inputs.every(2, "mixes"));
     let jobs: Vec<(&Contest<'_>, u64)> = contests
         .iter()
         .flat_map(|contest| (0..count as u64).map(move |mix| (contest, mix)))
