@@ -123,6 +123,7 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
     let observation = parse_observation(&asked.as_live)?;
     let machines: Vec<(&'static str, usize)> = MACHINES
         .into_iter()
+        .step_by(inputs.every(2, "machines"))
         .filter(|(name, _)| {
             asked.machines.is_empty() || asked.machines.iter().any(|one| one == name)
         })
