@@ -55,7 +55,7 @@ release-check:  ## The check-list of a release
 # has those of the tests). Where another clippy goes by other names, cargo checks the crates once more, and nothing else changes.
 AS_CLIPPY := RUSTC_WORKSPACE_WRAPPER=$$(rustc --print sysroot)/bin/clippy-driver CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
 
-lint:  ## Format, clippy and documentation, warnings denied
+lint:  ## Format, clippy and documentation, warnings denied, without building; `make test` finds the same as it builds
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	$(AS_CLIPPY) RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --lib --bins --example kernels --locked --quiet

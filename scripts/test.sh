@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The tests of `make test`, and its lint. Prints the failures, what was skipped and why, and the counts.
+# The tests of `make test`, and its lints. Prints the failures, what was skipped and why, and the counts.
 #
 # What takes longest begins first: the two guests, each an emulator that one test waits for, run from the moment on when the
-# command is built, beside the lint, the build of all other tests and the other tests. These run as two streams of like length,
+# command is built, beside the build of all other tests and the other tests. These run as two streams of like length,
 # those of the two commands from outside and all others, and the Python package as a third, since many of them wait: on two
 # cores there is work for both until the last test ends.
 #
@@ -42,6 +42,11 @@ bounded "making the Python environment" 900 scripts/test-python.sh --environment
 environment=$!
 running+=("$environment")
 
+# Crates of the workspace are linted, with their documentation, as they are built.
+CORUN_SYSROOT=$(rustc --print sysroot)
+export CORUN_SYSROOT RUSTC_WORKSPACE_WRAPPER=$PWD/scripts/rustc-with-lints.sh
+export CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
+
 cargo build "${tested[@]}" --test guest --example scx_exercise --example resctrl_server
 CORUN_EXAMPLES=$target/debug/examples bounded "the guests" 2400 \
   cargo test "${tested[@]}" --test guest -- --show-output >"$target/test-guests.log" 2>&1 &
@@ -50,8 +55,8 @@ running+=("$guests")
 # cargo looks once more whether the test is built, and would wait for what is being built below.
 until grep -q '^ *Running' "$target/test-guests.log" || ! kill -0 "$guests" 2>/dev/null; do sleep 0.1; done
 
-make --no-print-directory lint
-cargo test "${tested[@]}" --no-run
+cargo fmt --all --check
+cargo test "${tested[@]}" --all-targets --no-run
 wait "$environment" || true
 echo "corun: all is checked and built after $SECONDS s"
 

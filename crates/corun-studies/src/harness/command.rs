@@ -172,11 +172,8 @@ fn all(studies: &[Study], options: &ArgMatches) -> Result<String> {
         let count = seeds(options).or(study.seeds).unwrap_or(1);
         inputs = inputs.with(count, defaults(study)?, quick);
         let mut page = page_of(study, &inputs)?;
-        if inputs.took_shorter_programs() {
-            page.about.push_str(" --quick: programs are a fifth as long as that.");
-        }
-        if inputs.took_half() {
-            page.about.push_str(" --quick: half as many mixes as otherwise.");
+        if let Some(shortened) = inputs.shortened() {
+            page.about.push_str(&format!(" --quick: {shortened}."));
         }
         let path = folder.join(format!("{}.html", study.name));
         write_file(&path, page.html().as_bytes())?;

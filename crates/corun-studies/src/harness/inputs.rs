@@ -1,8 +1,7 @@
 //! What a study works with.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use clap::{ArgMatches, FromArgMatches};
@@ -31,8 +30,8 @@ pub(crate) struct StudyInputs {
     loaded: Mutex<HashMap<(String, String), Arc<LoadedProgram>>>,
     options: ArgMatches,
     quick: bool,
-    took_shorter: AtomicBool,
-    took_half: AtomicBool,
+    /// What the study did less of for a first look, a sentence each.
+    shortened: Mutex<BTreeSet<String>>,
     /// What depends on chance is repeated with seeds 1 to this.
     pub(crate) seeds: u32,
     /// Set when the user wants to stop.
@@ -57,8 +56,7 @@ impl StudyInputs {
             loaded: Mutex::default(),
             options,
             quick: false,
-            took_shorter: AtomicBool::new(false),
-            took_half: AtomicBool::new(false),
+            shortened: Mutex::default(),
             seeds,
             cancel,
         })
@@ -66,30 +64,36 @@ impl StudyInputs {
 
     /// For the next study of several.
     pub(super) fn with(self, seeds: u32, options: ArgMatches, quick: bool) -> Self {
-        let (took_shorter, took_half) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { seeds, options, quick, took_shorter, took_half, ..self }
+        Self { seeds, options, quick, shortened: Mutex::default(), ..self }
     }
 
     /// How long a program is whose study takes long: `seconds`, or a fifth of that for a first look.
     pub(crate) fn length_s(&self, seconds: f64) -> f64 {
-        self.took_shorter.fetch_or(self.quick, Ordering::Relaxed);
-        if self.quick { seconds / 5.0 } else { seconds }
+        if !self.quick {
+            return seconds;
+        }
+        self.shorten("programs are a fifth as long as that".to_owned());
+        seconds / 5.0
     }
 
-    /// How many of its mixes a study plays that takes long: all, or half of them for a first look.
-    pub(crate) fn half_of(&self, all: usize) -> usize {
-        self.took_half.fetch_or(self.quick, Ordering::Relaxed);
-        if self.quick { all.div_ceil(2) } else { all }
+    /// The step in which a study goes through what takes long, in words `what`: 1, or `step` for a first look.
+    pub(crate) fn every(&self, step: usize, what: &str) -> usize {
+        if !self.quick {
+            return 1;
+        }
+        self.shorten(format!("one in {step} of the {what}"));
+        step
     }
 
-    /// Has the study made its programs shorter?
-    pub(super) fn took_shorter_programs(&self) -> bool {
-        self.took_shorter.load(Ordering::Relaxed)
+    fn shorten(&self, said: String) {
+        self.shortened.lock().unwrap_or_else(PoisonError::into_inner).insert(said);
     }
 
-    /// Has the study played half of its mixes?
-    pub(super) fn took_half(&self) -> bool {
-        self.took_half.load(Ordering::Relaxed)
+    /// What the study did less of than otherwise, in words; none where it did all.
+    pub(super) fn shortened(&self) -> Option<String> {
+        let said = self.shortened.lock().unwrap_or_else(PoisonError::into_inner);
+        let all: Vec<&str> = said.iter().map(String::as_str).collect();
+        (!all.is_empty()).then(|| all.join("; "))
     }
 
     /// The programs that corun ships.

@@ -40,8 +40,9 @@ const FLEETS: [SmallFleet; 8] = [
 ];
 
 /// Fleets of as many nodes as a cluster has, each so small that all its loads can be looked at.
-const MANY_NODES: [SmallFleet; 1] =
-    [SmallFleet { nodes: &[("i7-2600", 1000)], utilisation: 0.65 }];
+const MANY_NODES: SmallFleet = SmallFleet { nodes: &[("i7-2600", 1000)], utilisation: 0.65 };
+/// The same for a first look.
+const FEWER_NODES: SmallFleet = SmallFleet { nodes: &[("i7-2600", 100)], utilisation: 0.65 };
 /// Seeds of these, at most.
 const FEW_SEEDS: u32 = 5;
 
@@ -61,13 +62,18 @@ struct Found {
 }
 
 fn page(inputs: &StudyInputs) -> Result<Page> {
-    let groups: Vec<_> = FLEETS.iter().chain(&MANY_NODES).map(SmallFleet::groups).collect();
-    let mut loaded = SmallFleets::several(&groups, None, corun_model::ModelOptions::default())?;
-    let loaded_many = loaded.split_off(FLEETS.len());
-    let found = FLEETS.iter().zip(&loaded).map(|(fleet, loaded)| fleet.plan(loaded, inputs));
+    // For a first look, too, one of them has nodes of several kinds.
+    let step = inputs.every(3, "fleets");
+    let mut fleets: Vec<&SmallFleet> = FLEETS.iter().skip(step / 2).step_by(step).collect();
+    let is_short = inputs.every(10, "many nodes") > 1;
+    fleets.push(if is_short { &FEWER_NODES } else { &MANY_NODES });
+    let groups: Vec<_> = fleets.iter().map(|fleet| fleet.groups()).collect();
+    let loaded = SmallFleets::several(&groups, None, corun_model::ModelOptions::default())?;
+    let mut fleets: Vec<_> = fleets.into_iter().zip(&loaded).collect();
+    let many = fleets.split_off(fleets.len() - 1);
+    let found = fleets.iter().map(|(fleet, loaded)| fleet.plan(loaded, inputs));
     let found = found.collect::<Result<Vec<Found>>>()?;
-    let many = MANY_NODES.iter().zip(&loaded_many);
-    let many = many.map(|(fleet, loaded)| fleet.plan_many(loaded, inputs));
+    let many = many.iter().map(|(fleet, loaded)| fleet.plan_many(loaded, inputs));
     let many = many.collect::<Result<Vec<FoundMany>>>()?;
     let unknown: usize = found.iter().map(|one| one.unknown).sum();
     let about = format!(

@@ -14,6 +14,7 @@ mod fixture;
 mod fleet;
 mod hosting;
 mod kubernetes;
+mod lints;
 mod live_recording;
 mod made_up_processes;
 mod packaging;

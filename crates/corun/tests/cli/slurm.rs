@@ -100,7 +100,8 @@ fn what_is_wrong_is_said_and_left_out() {
     ] {
         assert!(said.contains(word), "no {word} in {said}");
     }
-    let run = |words: &[&str]| fixture.run(&[&["fleet", "rank-nodes"], words].concat());
+    let rank_nodes = ["fleet", "rank-nodes", "--profiles", "solo.csv"];
+    let run = |words: &[&str]| fixture.run(&[&rank_nodes[..], words].concat());
     run(&["--nodes", "n1"]).refused(&["expected MACHINE:NODES"]);
     run(&["--nodes", "i7-2600:n[2-1]"]).refused(&["Slurm's list of nodes"]);
     run(&["--nodes", "i7-2600:n1", "--nodes", "i7-2600:n[1-2]"]).refused(&["`n1` stands twice"]);

@@ -7,7 +7,7 @@ use corun_sim::AppSpec;
 use rayon::prelude::*;
 
 use super::big_little::{BigLittle, Member, MixFigures};
-use super::mixes::TABLE_4_5;
+use super::mixes::{TABLE_4_5, some_mixes};
 use crate::harness::{Figure, PaperClaim, StudyInputs};
 use crate::simulate::TunedPolicy;
 
@@ -63,7 +63,8 @@ pub(super) fn spinning(inputs: &StudyInputs) -> Result<(PaperClaim, Figure)> {
     let cases: Vec<(f64, usize)> = BETWEEN_S
         .into_iter()
         .flat_map(|between_s| {
-            (0..TABLE_4_5.len()).filter(threaded).map(move |mix| (between_s, mix))
+            let mixes = (0..TABLE_4_5.len()).filter(threaded).step_by(some_mixes(inputs));
+            mixes.map(move |mix| (between_s, mix))
         })
         .collect();
     let play = |&(between_s, mix): &(f64, usize)| {

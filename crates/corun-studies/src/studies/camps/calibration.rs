@@ -185,11 +185,12 @@ fn threshold_ms(inputs: &StudyInputs, machine: &BigLittle) -> Result<Option<f64>
     let cpus = machine.model.machine().cpus().len();
     let mix: Vec<(&str, u32)> = TYPICAL.iter().cycle().take(cpus).map(|&name| (name, 1)).collect();
     let apps = machine.apps(inputs, &mix, 10.0)?;
+    let window_s = inputs.length_s(WINDOW_S);
     let (mut low, mut high) = LEAST_AND_MOST_MS;
     for _ in 0..HALVINGS {
         let middle = (low * high).sqrt();
         let policy = ("camps", &[("amp-threshold-ms", middle)][..]);
-        let run = machine.run(inputs, &apps, policy, (Method::Window, WINDOW_S, 1))?;
+        let run = machine.run(inputs, &apps, policy, (Method::Window, window_s, 1))?;
         if swaps_per_s(&run) > 1.0 / SWAP_EVERY_S {
             low = middle;
         } else {

@@ -91,7 +91,8 @@ fn cpus(machine: &BigLittle) -> usize {
 }
 
 fn seeds(inputs: &StudyInputs) -> Vec<u64> {
-    (1..=RUNS_PER_SEED * u64::from(inputs.seeds)).collect()
+    let all = 1..=RUNS_PER_SEED * u64::from(inputs.seeds);
+    all.step_by(inputs.every(5, "runs for each seed")).collect()
 }
 
 /// The value that this share of all are at most (nearest rank); none where there are none.

@@ -195,11 +195,17 @@ fn play(
     Ok(all.chunks(POLICIES.len()).map(<[MixFigures]>::to_vec).collect())
 }
 
+/// The step through a table's mixes, of which those of one kind stand together.
+pub(super) fn some_mixes(inputs: &StudyInputs) -> usize {
+    inputs.every(4, "mixes")
+}
+
 /// Fig. 4.11.
 pub(super) fn juno(inputs: &StudyInputs) -> Result<Mixes> {
     let mixes: Vec<(String, Vec<Member>)> = TABLE_4_3
         .iter()
         .enumerate()
+        .step_by(some_mixes(inputs))
         .map(|(place, mix)| {
             (format!("W{}", place + 1), mix.iter().map(|&name| (name, 1)).collect())
         })
@@ -219,6 +225,7 @@ pub(super) fn odroid(inputs: &StudyInputs) -> Result<Mixes> {
     let mixes: Vec<(String, Vec<Member>)> = TABLE_4_5
         .iter()
         .enumerate()
+        .step_by(some_mixes(inputs))
         .map(|(place, mix)| (format!("M{}", place + 1), mix.to_vec()))
         .collect();
     let played = play(inputs, &BigLittle::new("odroid-4b4s")?, &mixes)?;

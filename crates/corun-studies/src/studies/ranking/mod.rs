@@ -123,6 +123,7 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
     let observation = parse_observation(&asked.as_live)?;
     let machines: Vec<(&'static str, usize)> = MACHINES
         .into_iter()
+        .step_by(inputs.every(2, "machines"))
         .filter(|(name, _)| {
             asked.machines.is_empty() || asked.machines.iter().any(|one| one == name)
         })
@@ -154,7 +155,7 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
         )
     };
     let contests: Vec<Contest<'_>> = machines.iter().map(contest).collect::<Result<_>>()?;
-    let count = inputs.half_of(asked.mixes as usize);
+    let count = (asked.mixes as usize).div_ceil(inputs.every(2, "mixes"));
     let jobs: Vec<(&Contest<'_>, u64)> = contests
         .iter()
         .flat_map(|contest| (0..count as u64).map(move |mix| (contest, mix)))
