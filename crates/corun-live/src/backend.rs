@@ -128,6 +128,7 @@ impl LiveBackend {
             counters: self.counters().into_iter().collect(),
             controls: self.actuators.iter().flat_map(|actuator| actuator.kinds()).collect(),
             profiles: self.knows_profiles(),
+            latencies: false,
             sources: if names.is_empty() { "none".to_owned() } else { names.join(", ") },
         }
     }

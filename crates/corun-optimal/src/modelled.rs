@@ -153,6 +153,8 @@ impl<'p> PlacementProblem<'p> {
 pub fn check_app(app: &App) -> Result<(), PlacementError> {
     let why = if app.io.is_some() {
         "waits at times (io)".to_owned()
+    } else if app.service.is_some() {
+        "waits for requests (service)".to_owned()
     } else if app.start_s > 0.0 {
         format!("arrives at {} s", app.start_s)
     } else if let Some(at) = app.kill_s {

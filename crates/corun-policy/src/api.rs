@@ -20,8 +20,8 @@ pub use policy::{Event, Interval, Needs, Policy};
 pub use predictor::{LibraryPredictor, LoadedPredictor, Predictor};
 pub use stored::{solo_figures, ways_curve};
 pub use view::{
-    Nanoseconds, ProcessId, REQUEST_BYTES, SoloFigures, ThreadId, ThreadState, ThreadView, View,
-    Waker,
+    Nanoseconds, ProcessId, REQUEST_BYTES, ServiceLatency, SoloFigures, ThreadId, ThreadState,
+    ThreadView, View, Waker,
 };
 pub use ways_curve::{WaysCurve, WaysPoint};
 pub use wrapped::{PolicyWrapper, WrappedPolicy};

@@ -17,8 +17,9 @@ pub use api::{
     Action, ActionKind, Build, BuildError, BuildOptions, CachePart, Count, CounterKind, Counts,
     Event, Interval, LibraryPredictor, LiveForm, LoadedPredictor, Nanoseconds, Needs, Parameter,
     Plan, Policy, PolicyEntry, PolicyKind, PolicyWrapper, Predictor, ProcessId, REQUEST_BYTES,
-    Rates, Scope, ScopedRate, SoloFigures, Step, ThreadId, ThreadState, ThreadView, Totals, View,
-    Waker, WaysCurve, WaysPoint, WrappedPolicy, build, build_partitioner, solo_figures, ways_curve,
+    Rates, Scope, ScopedRate, ServiceLatency, SoloFigures, Step, ThreadId, ThreadState, ThreadView,
+    Totals, View, Waker, WaysCurve, WaysPoint, WrappedPolicy, build, build_partitioner,
+    solo_figures, ways_curve,
 };
 pub use asymmetric::{SpeedupPoint, fit_speedup, phase_hit_rate};
 pub use coscheduling::{CascFindings, casc_observed};

@@ -28,6 +28,7 @@ mod lfoc_caps;
 mod lfoc_online;
 mod lfoc_plus;
 mod overlap_annealing;
+mod parties;
 mod ucp;
 mod ucp_slowdown;
 mod yu_petrov;
@@ -59,6 +60,7 @@ pub(crate) const POLICIES: &[PolicyEntry] = &[
     cpa::ENTRY,
     copart::ENTRY,
     balancer::ENTRY,
+    parties::ENTRY,
 ];
 
 /// What a partitioner decides on.

@@ -69,7 +69,7 @@ fn the_mix_page_names_every_key_and_method() {
     let refusal = Mix::from_toml("[[app]]\nnone = 1", "m").unwrap_err().why;
     let listed = refusal.split('`').skip(3).step_by(2).map(str::to_owned);
     let listed: Vec<String> = listed.collect();
-    assert_eq!(listed.len(), 15, "{refusal}");
+    assert_eq!(listed.len(), 16, "{refusal}");
     assert_named(MIX_PAGE, &listed);
     keys.sort();
     assert!(listed.iter().all(|key| keys.binary_search(key).is_ok()), "{listed:?} {keys:?}");

@@ -15,6 +15,7 @@ mod profile;
 mod profile_document;
 mod profile_file;
 mod recording;
+mod service;
 mod solo_csv;
 mod solo_table;
 mod toml_document;
@@ -39,6 +40,7 @@ pub use recording::{
     BadEngineKind, EngineKind, Origin, ProcessRecord, Recording, StackDistanceProfile, Stretch,
     ThreadRecord,
 };
+pub use service::Service;
 pub use solo_csv::{export_csv, import_csv};
 pub use solo_table::{Extension, MeasuredOn, SoloReading, SoloRow, SoloTable, TableFigures};
 pub use toml_document::{TomlDocument, TomlFile};

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::bad_input::{Expected, Fault, FileError, PathStep, check_count};
 use crate::profile::check_name;
 use crate::profile_file::read_text;
+use crate::service::Service;
 use crate::toml_document::TomlDocument;
 
 /// The version of the mix file that this build reads and writes.
@@ -134,6 +135,9 @@ pub struct App {
     /// Its threads wait for each other every so often, where given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub barrier: Option<Barrier>,
+    /// Answers requests, where given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<Service>,
     /// Environment of `cmd`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
@@ -295,6 +299,7 @@ impl Default for App {
             instructions: None,
             io: None,
             barrier: None,
+            service: None,
             env: BTreeMap::new(),
         }
     }
@@ -339,6 +344,12 @@ impl App {
             }
             if self.io.is_some() {
                 return Err(refused("barrier", "found with io, expected one of the two"));
+            }
+        }
+        if let Some(service) = self.service {
+            service.check().map_err(|fault| fault.under(PathStep::Key("service")))?;
+            if self.io.is_some() || self.barrier.is_some() {
+                return Err(refused("service", "found with io or barrier, expected one of them"));
             }
         }
         Ok(())

@@ -52,6 +52,20 @@ fn threads_that_meet_at_barriers_spin_unless_told_otherwise() {
 }
 
 #[test]
+fn a_service_has_its_defaults() {
+    let text = EXAMPLE.replacen(
+        "count = 2",
+        "service = { requests_per_s = 500, instructions = 2e6, target_ms = 5 }",
+        1,
+    );
+    let mix = Mix::from_toml(&text, "m.toml").unwrap();
+    let service = mix.apps[0].service.unwrap();
+    assert_eq!((service.percentile, service.warm_up_s), (99.0, 0.0));
+    assert_eq!((service.variation, service.variation()), (None, 1.0));
+    assert_eq!(Mix::from_toml(&mix.to_toml(), "m.toml").unwrap(), mix);
+}
+
+#[test]
 fn bad_mixes_are_refused_with_line_and_field() {
     for (from, to, expected) in [
         ("version = 1", "version = 9", "m.toml:1: version: found 9, expected 1"),
@@ -94,6 +108,21 @@ fn bad_mixes_are_refused_with_line_and_field() {
             "count = 2",
             "barrier = { every_instructions = 5000, waiting = \"doze\" }",
             "m.toml:8: app[0].barrier.waiting: unknown variant `doze`, expected `spin` or `sleep`",
+        ),
+        (
+            "count = 2",
+            "service = { requests_per_s = 10, instructions = 10, target_ms = 5 }",
+            "m.toml:8: app[0].service.instructions: found 10, expected 1000 to 1e15",
+        ),
+        (
+            "count = 2",
+            "service = { requests_per_s = 10, instructions = 1e6, target_ms = 5, percentile = 100 }",
+            "m.toml:8: app[0].service.percentile: found 100, expected a number above 0",
+        ),
+        (
+            "weight = 0.5",
+            "service = { requests_per_s = 10, instructions = 1e6, target_ms = 5 }",
+            "m.toml:14: app[1].service: found with io or barrier",
         ),
         ("LANG =", "\"A=B\" =", "m.toml:16: app[1].env: found \"A=B\", expected the name"),
         ("[[app]]", "[app]", "m.toml:"),

@@ -94,6 +94,8 @@ pub struct Capabilities {
     pub controls: Vec<ActionKind>,
     /// Are there figures from stored profiles ([`corun_policy::ThreadView::solo`] and `by_ways`)?
     pub profiles: bool,
+    /// Is it known how long the requests of services take ([`corun_policy::ThreadView::latency`])?
+    pub latencies: bool,
     /// What counts, for messages: "perf, profiles".
     pub sources: String,
 }

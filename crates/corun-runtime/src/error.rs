@@ -38,6 +38,16 @@ pub enum RuntimeError {
         /// What counts.
         sources: String,
     },
+    /// A policy goes by how long the requests of services take.
+    #[error(
+        "policy `{policy}` goes by the latency of services, and nothing here tells it (sources: {sources})"
+    )]
+    Latency {
+        /// The policy.
+        policy: String,
+        /// What counts.
+        sources: String,
+    },
     /// A policy needs figures by ways, and the ways of an LLC are not known.
     #[error(
         "policy `{policy}` needs figures by ways of the LLC, and the machine does not say how many \

@@ -34,6 +34,9 @@ pub(crate) fn check(
     if (needs.solo_figures || needs.by_ways) && !given.profiles {
         return Err(RuntimeError::Profiles { policy: name, sources: given.sources.clone() });
     }
+    if policy.goes_by_latency() && !given.latencies {
+        return Err(RuntimeError::Latency { policy: name, sources: given.sources.clone() });
+    }
     if needs.by_ways
         && let Some(llc) = llc_without_ways(machine)
     {

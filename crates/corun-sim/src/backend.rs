@@ -60,6 +60,7 @@ pub(crate) fn runtime<'a>(
         counters: counted.copied().collect(),
         controls: controls.copied().collect(),
         profiles: true,
+        latencies: observation.is_none_or(|observation| observation.latencies),
         sources: "the simulator".to_owned(),
     };
     let shortest = observation.map_or(Nanoseconds(0), |observation| observation.shortest);
@@ -90,12 +91,16 @@ impl<'a> Engine<'a> {
         mut observer: Observer,
     ) -> Result<(), SimError> {
         let is_due = observer.next_tick() <= self.now;
+        let decides = runtime.next_due().is_some_and(|due| due.0 <= self.now);
         self.watched.observer = Some(observer);
         if !is_due {
             return Ok(());
         }
         for thread in self.threads.iter_mut().filter(|one| one.state == State::Running) {
             thread.account(self.now);
+        }
+        if decides {
+            self.show_latencies();
         }
         let known = |id: &ThreadId| runtime.table().index_of(*id).is_some();
         self.watched.happened.retain(|event| match event {
@@ -123,6 +128,7 @@ impl<'a> Engine<'a> {
                 return Ok(());
             }
             if is_due {
+                self.show_latencies();
                 for thread in self.threads.iter_mut().filter(|one| one.state == State::Running) {
                     thread.account(self.now);
                 }
@@ -261,6 +267,7 @@ impl Engine<'_> {
             }
             view.spins = Some(thread.spinning);
             view.counts = self.counts(thread);
+            view.latency = self.shown_latency(thread.app);
             let llc = self.machine.cpus()[thread.cpu].llc;
             let part = self.parts.of(llc, thread.id);
             let held = part.map(|part| self.parts.part(part).occupancy(slot, self.now));

@@ -244,6 +244,7 @@ impl<'a> Engine<'a> {
             Timer::Kill(app) => self.kill(app),
             Timer::Arrive(app) => self.start_run(app),
             Timer::Wake(slot, sleep) => self.wake(slot, sleep),
+            Timer::Request(app) => self.request(app),
             Timer::WeightEnds(slot, change) => self.weight_ends(slot, change),
             Timer::PagesMoved(slot, moves) => self.pages_moved(slot, moves),
             Timer::IdleEnds(cpu) => {
@@ -331,6 +332,12 @@ impl<'a> Engine<'a> {
     /// What a thread's waits are drawn from.
     pub(crate) fn waits_stream(&self, slot: usize) -> Pcg64Mcg {
         stream(self.experiment.seed, 16 + (self.waits_from + slot) as u64)
+    }
+
+    /// What a service's arrivals and the instructions of its requests are drawn from.
+    pub(crate) fn requests_stream(&self, app: usize) -> Pcg64Mcg {
+        // Beyond the streams of all threads that an experiment can have.
+        stream(self.experiment.seed, (1 << 32) + app as u64)
     }
 
     pub(crate) fn events(&self) -> u64 {

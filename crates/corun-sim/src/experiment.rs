@@ -5,7 +5,7 @@ use std::sync::Arc;
 use corun_machine::{CpuSet, Machine};
 use corun_model::{LoadedProgram, Model};
 use corun_policy::Nanoseconds;
-use corun_profile::{Barrier, Io, Method, Mix};
+use corun_profile::{Barrier, Io, Method, Mix, Service};
 
 use crate::{Observation, SimError};
 
@@ -54,6 +54,8 @@ pub struct AppSpec {
     pub io: Option<Io>,
     /// Its threads wait for each other every so many instructions; none: they never do.
     pub barrier: Option<Barrier>,
+    /// Its threads answer requests, over and over through its phases, until the experiment ends.
+    pub service: Option<Service>,
     /// CPUs it may run on; none: all.
     pub may_run_on: Option<CpuSet>,
     /// Its memory in bytes, for the cost of moving it; none: [`SimulationSettings::footprint_bytes`].
@@ -76,6 +78,7 @@ impl AppSpec {
             instructions: None,
             io: None,
             barrier: None,
+            service: None,
             may_run_on: None,
             footprint_bytes: None,
         }
@@ -128,6 +131,18 @@ impl AppSpec {
             }
             if self.io.is_some() {
                 return wrong("barrier", "io beside it".to_owned(), "one of the two");
+            }
+        }
+        if let Some(service) = self.service {
+            if service.check().is_err() {
+                return wrong(
+                    "service",
+                    format!("{service:?}"),
+                    "figures that a mix file may have",
+                );
+            }
+            if self.io.is_some() || self.barrier.is_some() {
+                return wrong("service", "io or barrier beside it".to_owned(), "one of them");
             }
         }
         if let Some(cpus) = &self.may_run_on
@@ -217,6 +232,18 @@ impl Experiment {
         }
         self.settings.check()?;
         self.observation.as_ref().map_or(Ok(()), Observation::check)?;
+        let never_ends = |app: &&AppSpec| app.service.is_some() && app.kill.is_none();
+        if self.method != Method::Window
+            && self.apps.iter().all(|app| app.service.is_some())
+            && let Some(app) = self.apps.iter().find(never_ends)
+        {
+            return Err(SimError::App {
+                app: app.name.clone(),
+                field: "service",
+                found: "no other program beside it".to_owned(),
+                expected: "a program that ends, or the method window: a service never ends",
+            });
+        }
         self.apps.iter().try_for_each(|app| app.check(self.model.machine()))
     }
 }
@@ -269,6 +296,7 @@ pub fn apps_from_mix(
             instructions: app.instructions,
             io: app.io,
             barrier: app.barrier,
+            service: app.service,
             ..AppSpec::new(loaded)
         };
         for copy in 1..=app.count {

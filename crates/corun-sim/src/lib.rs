@@ -24,6 +24,7 @@ mod outcome;
 mod parts;
 mod rates;
 mod result;
+mod service;
 mod slots;
 mod tables;
 #[cfg(test)]
@@ -38,4 +39,4 @@ pub use experiment::{AppSpec, Experiment, SimulationSettings, apps_from_mix};
 pub use log::LogEntry;
 pub use observation::Observation;
 pub use outcome::run_pinned;
-pub use result::{AppResult, Placement, RunResult, ThreadLife, WakeUp};
+pub use result::{AppResult, Placement, RunResult, ServiceResult, ThreadLife, WakeUp};

@@ -8,6 +8,7 @@ use crate::domains::full;
 use crate::engine::Engine;
 use crate::observation::weight_of_nice;
 use crate::result::ThreadLife;
+use crate::service::ServiceRun;
 use crate::thread::{Done, Mask, State, Thread};
 use crate::timers::{NEVER, Timer};
 
@@ -40,6 +41,8 @@ pub(crate) struct AppRun {
     pub(crate) past: Totals,
     /// Of their instructions, what was spun away.
     pub(crate) past_spun_instructions: f64,
+    /// None where it is no service.
+    pub(crate) service: Option<ServiceRun>,
 }
 
 impl AppRun {
@@ -49,7 +52,12 @@ impl AppRun {
 
     /// Share of the runs that are waited for.
     pub(crate) fn share(&self) -> f64 {
-        if self.gone { 1.0 } else { self.completions.len() as f64 / self.wanted as f64 }
+        match self.wanted {
+            _ if self.gone => 1.0,
+            // Nobody waits for a service.
+            0 => 1.0,
+            wanted => self.completions.len() as f64 / wanted as f64,
+        }
     }
 }
 
@@ -100,6 +108,7 @@ impl Engine<'_> {
                     mix: None,
                     done: Done::default(),
                     since_barrier: Done::default(),
+                    request: None,
                     at_barrier: false,
                     spinning: false,
                     outcome: corun_model::Outcome::default(),
@@ -126,7 +135,11 @@ impl Engine<'_> {
                 runs: 0,
                 started: 0,
                 completions: Vec::new(),
-                wanted: if thrice { 3 } else { 1 },
+                wanted: match spec.service {
+                    Some(_) => 0,
+                    None if thrice => 3,
+                    None => 1,
+                },
                 restarts,
                 gone: false,
                 left: None,
@@ -135,6 +148,9 @@ impl Engine<'_> {
                 extrapolated: false,
                 past: Totals::default(),
                 past_spun_instructions: 0.0,
+                service: spec.service.map(|service| {
+                    ServiceRun::new(service, spec.start.0, self.requests_stream(app))
+                }),
             });
         }
     }
@@ -197,6 +213,7 @@ impl Engine<'_> {
             self.watched.threads_changed = true;
             self.watched.happened.push(Event::Arrived(id));
         }
+        self.open_service(app);
     }
 
     /// Places the threads that arrive now as the kernel places what is forked. Who is first of
@@ -238,6 +255,8 @@ impl Engine<'_> {
                 if self.arrive_at_barrier(slot) {
                     open.push(app);
                 }
+            } else if self.has_answered(slot) {
+                self.answer(slot);
             } else if self.threads[slot].burst_left == 0 {
                 self.sleep(slot);
             }
@@ -258,10 +277,14 @@ impl Engine<'_> {
             if over < 0.0 {
                 break;
             }
-            if thread.stretch + 1 == lengths.len() {
+            if thread.stretch + 1 < lengths.len() {
+                thread.stretch += 1;
+            } else if let Some(service) = &mut self.apps[app].service {
+                service.turns += 1;
+                thread.stretch = 0;
+            } else {
                 return false;
             }
-            thread.stretch += 1;
             thread.phase = sequence[thread.stretch].phase;
             thread.mix = program.phases[thread.phase].mix;
             thread.done = Done::default();
@@ -310,6 +333,7 @@ impl Engine<'_> {
             self.cpus[cpu].due = NEVER;
         }
         self.parts.forget(slot);
+        self.threads[slot].request = None;
         self.caps.forget(self.threads[slot].id);
         let thread = &self.threads[slot];
         let app = &mut self.apps[thread.app];
@@ -332,6 +356,7 @@ impl Engine<'_> {
             }
         }
         self.apps[app].live = 0;
+        self.apps[app].close_service();
         self.apps[app].gone = true;
         self.apps[app].left = Some(self.now);
     }

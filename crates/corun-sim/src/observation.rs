@@ -29,6 +29,8 @@ pub struct Observation {
     pub missing: Vec<CounterKind>,
     /// Actions that nothing on this machine carries out. A policy that cannot do without one does not start.
     pub missing_controls: Vec<ActionKind>,
+    /// Do policies see how long the requests of services take?
+    pub latencies: bool,
     /// Groups of counters that take turns, a tick each; 1 or more. With 1 all are counted always. The n-th
     /// counter of the table of counters is in group n modulo the number of groups.
     pub groups: u32,
@@ -44,7 +46,7 @@ pub struct Observation {
 
 impl Observation {
     /// As `corun run` sees a machine with hardware counters by default: a tick a second, up to 2 ms late; no
-    /// shorter interval than 5 ms; no counter of memory requests that are sent again, which `perf` has no
+    /// shorter interval than 5 ms; no latency of requests; no counter of memory requests that are sent again, which `perf` has no
     /// event for; no idling of CPUs and no order of time slots, which the kernel does for nobody. No noise, no
     /// failure, no turns.
     pub fn as_live() -> Self {
@@ -54,6 +56,7 @@ impl Observation {
             shortest: Nanoseconds(5_000_000),
             missing: vec![CounterKind::MemoryRetries],
             missing_controls: vec![ActionKind::IdleCpu, ActionKind::OrderSlots],
+            latencies: false,
             groups: 1,
             noise: 0.0,
             failed: 0.0,
@@ -66,6 +69,7 @@ impl Observation {
         let lacking = policy.needs().controls.into_iter();
         let mut lacking = lacking.filter(|kind| self.missing_controls.contains(kind));
         lacking.all(|kind| policy.do_without(kind))
+            && (self.latencies || !policy.goes_by_latency())
             && !policy.needs().counters.iter().any(|kind| self.missing.contains(kind))
     }
 

@@ -12,15 +12,14 @@ use crate::{AppSpec, Energy, Experiment, Hooks, SimError};
 
 impl AppSpec {
     /// Its completion time in seconds alone on the experiment's machine. With one thread that
-    /// never waits: its instructions at the model's best solo speed. Else from a simulation of it
-    /// alone, with the same seed, since its threads share caches and its waits are drawn.
+    /// never waits: its instructions at the model's best solo speed. So of a service, all of whose threads then work
+    /// without a pause. Else from a simulation of it alone, with the same seed, since its threads share caches and its waits are drawn.
     fn solo_completion_s(&self, experiment: &Experiment, app: usize) -> Result<f64, SimError> {
+        if self.service.is_some() {
+            return Ok(self.best_thread_s() / f64::from(self.threads));
+        }
         if self.threads == 1 && self.io.is_none() {
-            let stretch = self.run_instructions() / self.program.instructions();
-            let phases = self.program.phases.iter();
-            return Ok(phases
-                .map(|phase| phase.instructions * stretch / phase.best_instructions_per_s)
-                .sum());
+            return Ok(self.best_thread_s());
         }
         let before: u32 = experiment.apps[..app].iter().map(|app| app.threads).sum();
         let alone = Experiment {
@@ -39,6 +38,13 @@ impl AppSpec {
         let mut engine = Engine::new(&alone, Vec::new(), &homes, Vec::new())?;
         engine.waits_from = before as usize;
         engine.first_completion()
+    }
+
+    /// CPU time of a run in seconds at the model's best solo speed, all threads together.
+    fn best_thread_s(&self) -> f64 {
+        let stretch = self.run_instructions() / self.program.instructions();
+        let phases = self.program.phases.iter();
+        phases.map(|phase| phase.instructions * stretch / phase.best_instructions_per_s).sum()
     }
 }
 
@@ -96,9 +102,17 @@ impl Engine<'_> {
             }
         }
         let there_s = run.left.unwrap_or(self.now).saturating_sub(spec.start.0) as f64 * 1e-9;
-        let progress_runs = run.completions.len() as f64 + self.present_run(run);
+        let turns = run.service.as_ref().map_or(0.0, |service| service.turns as f64);
+        let complete_runs = run.completions.len() as f64 + turns / f64::from(spec.threads);
+        let progress_runs = complete_runs + self.present_run(run);
         let mean_completion_s = geometric_mean(&run.completions);
+        let cpu_s = totals.cpu_ns as f64 * 1e-9;
         let slowdown = match self.experiment.method {
+            // Of a service that waits for requests, the time on CPUs counts.
+            _ if spec.service.is_some() => {
+                let best_s = progress_runs * spec.best_thread_s();
+                (best_s > 0.0).then(|| cpu_s / best_s)
+            }
             Method::Window if progress_runs > 0.0 => {
                 Some(there_s / (progress_runs * solo_completion_s))
             }
@@ -107,9 +121,8 @@ impl Engine<'_> {
                 mean_completion_s.map(|mean| mean / solo_completion_s)
             }
         };
-        let Totals { cpu_ns, spin_ns, llc_references, llc_misses, .. } = totals;
+        let Totals { spin_ns, llc_references, llc_misses, .. } = totals;
         let instructions = totals.instructions - spun_instructions;
-        let cpu_s = cpu_ns as f64 * 1e-9;
         Ok(AppResult {
             name: spec.name.clone(),
             completion_s: run.completions.clone(),
@@ -126,6 +139,7 @@ impl Engine<'_> {
             llc_apki: (instructions > 0.0).then(|| 1000.0 * llc_references / instructions),
             llc_mpki: (instructions > 0.0).then(|| 1000.0 * llc_misses / instructions),
             extrapolated,
+            service: self.service_result(app, there_s),
         })
     }
 

@@ -114,9 +114,9 @@ impl Engine<'_> {
             thread.extrapolated |= outcome.extrapolated;
             let (app, stretch) = (thread.app, thread.stretch);
             let length = self.apps[app].lengths[stretch];
-            let between_barriers = self.between_barriers(app);
+            let until = self.between_barriers(app).or_else(|| self.to_answer(slot));
             let thread = &self.threads[slot];
-            self.cpus[cpu].due = thread.due(self.now, length, between_barriers);
+            self.cpus[cpu].due = thread.due(self.now, length, until);
         }
         self.rate_spinning();
         let Rates { outcomes, place, .. } = &self.rates;

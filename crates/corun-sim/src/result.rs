@@ -56,7 +56,8 @@ pub struct AppResult {
     pub mean_completion_s: Option<f64>,
     /// Completion time alone on this machine in seconds.
     pub solo_completion_s: f64,
-    /// Completion time / solo completion time; in a window, time there / the solo time of the
+    /// Completion time / solo completion time; of a service, CPU time / the CPU time that the same instructions take
+    /// alone at best; in a window, time there / the solo time of the
     /// progress made in it. None when nothing was completed (a window: when nothing was done).
     pub slowdown: Option<f64>,
     /// Complete runs' worth of progress, with the part of the last run.
@@ -79,6 +80,38 @@ pub struct AppResult {
     pub llc_mpki: Option<f64>,
     /// Was a figure read outside the range its profile was measured in?
     pub extrapolated: bool,
+    /// What came of its requests; none for a program that is no service.
+    pub service: Option<ServiceResult>,
+}
+
+/// What came of a service's requests.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ServiceResult {
+    /// Requests a second that were to come.
+    pub requests_per_s: f64,
+    /// Requests a second that were answered, those of the warm-up with them.
+    pub answered_per_s: f64,
+    /// The percentile of [`Self::latency_ms`].
+    pub percentile: f64,
+    /// The percentile of the time from the arrival of a request to its answer in ms, over the requests that arrived after
+    /// the warm-up. A request that was not answered at the end counts with its age. None where no request counts.
+    pub latency_ms: Option<f64>,
+    /// Their mean in ms.
+    pub mean_latency_ms: Option<f64>,
+    /// What the percentile should not exceed, in ms.
+    pub target_ms: f64,
+    /// Requests a second at which all threads would have a request all the time, if each took as long as it did in this
+    /// experiment: answered requests / share of the time that threads had one. None where none was answered.
+    pub saturated_per_s: Option<f64>,
+    /// Requests that count.
+    pub counted: u64,
+}
+
+impl ServiceResult {
+    /// Did the percentile stay within the target? Of no request at all it did.
+    pub fn is_met(&self) -> bool {
+        self.latency_ms.is_none_or(|latency| latency <= self.target_ms)
+    }
 }
 
 /// A thread that lived.

@@ -7,6 +7,7 @@ use fixedbitset::FixedBitSet;
 use rand_pcg::Pcg64Mcg;
 
 use crate::barrier::SPIN_MIX;
+use crate::service::Request;
 use crate::timers::NEVER;
 
 /// CPUs by index.
@@ -84,8 +85,10 @@ pub(crate) struct Thread {
     /// What the phase's instructions are, where its profile says.
     pub(crate) mix: Option<PhaseMix>,
     pub(crate) done: Done,
-    /// Done since its program's last barrier.
+    /// Done since its program's last barrier, or since it took its request.
     pub(crate) since_barrier: Done,
+    /// What a thread of a service is answering.
+    pub(crate) request: Option<Request>,
     /// Has it come to the next one, and waits for others?
     pub(crate) at_barrier: bool,
     /// Does it wait on a CPU?
@@ -168,11 +171,11 @@ impl Thread {
         totals
     }
 
-    /// When it would end a stretch of this length, come to its program's barrier or wait, at its present
-    /// rates.
-    pub(crate) fn due(&self, now: u64, stretch_length: f64, between_barriers: Option<f64>) -> u64 {
-        let to_barrier = between_barriers.map(|every| self.since_barrier.left_of(every));
-        let left = self.done.left_of(stretch_length).min(to_barrier.unwrap_or(f64::INFINITY));
+    /// When it would end a stretch of this length, come to its program's barrier, answer its request or wait, at its
+    /// present rates. `until` are the instructions from the last barrier to the next, or of its request.
+    pub(crate) fn due(&self, now: u64, stretch_length: f64, until: Option<f64>) -> u64 {
+        let to_stop = until.map(|until| self.since_barrier.left_of(until));
+        let left = self.done.left_of(stretch_length).min(to_stop.unwrap_or(f64::INFINITY));
         let left = left.max(0.0);
         let end = if self.outcome.instructions_per_s > 0.0 && !self.spinning {
             let ns = (left / self.outcome.instructions_per_s * 1e9).ceil();

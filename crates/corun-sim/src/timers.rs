@@ -15,6 +15,8 @@ pub(crate) enum Timer {
     Arrive(usize),
     /// A thread's wait is over; the number is that of the wait.
     Wake(usize, u64),
+    /// A request of a service arrives.
+    Request(usize),
     /// A thread's old weight comes back, unless it was set again since.
     WeightEnds(usize, u64),
     /// A thread's pages have arrived, unless they were sent elsewhere since.

@@ -29,6 +29,7 @@ studies! {
     lfoc,
     partitioning,
     rivals,
+    parties,
     small_fleets,
     prediction,
     sampling,

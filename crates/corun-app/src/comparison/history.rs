@@ -182,6 +182,7 @@ mod tests {
                 llc_apki: None,
                 llc_mpki: None,
                 extrapolated: false,
+                service: None,
             }],
             threads: vec![thread(0, 0, 0, Some(5)), thread(1, 1, 5, None)],
             placements: vec![on(0, 0, 0), on(1, 0, 2), on(4, 0, 3), on(5, 1, 0)],

@@ -5,6 +5,7 @@ mod figures;
 mod grouping;
 mod history;
 mod row;
+mod services;
 mod setup;
 mod simulate;
 mod timeline;
@@ -21,6 +22,7 @@ pub use self::bounds::{Bounds, FrontierEntry};
 pub use self::figures::{PolicyFigures, figures};
 use self::history::History;
 pub use self::row::{Comparison, ComparisonData, ComparisonRow, LongRow, RowKind};
+pub use self::services::ServiceRow;
 pub use self::setup::{ComparisonRequest, ComparisonSetup};
 pub use self::simulate::ComparisonHooks;
 use self::simulate::PolicyRun;
@@ -142,7 +144,8 @@ impl ComparisonSetup {
         let first = runs.first().ok_or_else(|| Error::failed(anyhow!("{policy}: no run")))?;
         let machine = self.model.machine();
         let cpus = History::new(machine, first).longest_cpus();
-        Ok(ComparisonRow::of_runs(policy, RowKind::Policy, &figures, machine, &cpus))
+        let row = ComparisonRow::of_runs(policy, RowKind::Policy, &figures, machine, &cpus);
+        Ok(ComparisonRow { services: ServiceRow::of_runs(runs), ..row })
     }
 
     /// The programs with a figure that was read outside the measured range.

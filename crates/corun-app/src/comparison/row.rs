@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::DIGITS;
 use super::figures::PolicyFigures;
+use super::services::ServiceRow;
 use crate::data::DataSources;
 use crate::round;
 
@@ -101,6 +102,9 @@ pub struct ComparisonRow {
     pub optimal_proven: Option<bool>,
     /// Mean over the seeds, a program each.
     pub slowdown: Vec<f64>,
+    /// What came of the requests of each service.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<ServiceRow>,
     /// The CPU (the machine's own number) on which each program ran longest with the first seed.
     pub cpu: Vec<u32>,
     /// The LLC of that CPU.
@@ -170,6 +174,7 @@ impl ComparisonRow {
             above_optimal_percent: None,
             optimal_proven: None,
             slowdown: slowdown.iter().map(|&one| round(one, DIGITS)).collect(),
+            services: Vec::new(),
             cpu: Vec::new(),
             llc: Vec::new(),
         }
@@ -245,6 +250,20 @@ impl Comparison {
             for (property, value) in whole {
                 if let Some(value) = value {
                     add("", property, value);
+                }
+            }
+            for service in &row.services {
+                let figures = [
+                    ("latency_ms", service.latency_ms),
+                    ("mean_latency_ms", service.mean_latency_ms),
+                    ("target_ms", Some(service.target_ms)),
+                    ("target_met", Some(f64::from(service.met))),
+                    ("saturated_per_s", service.saturated_per_s),
+                ];
+                for (property, value) in figures {
+                    if let Some(value) = value {
+                        add(&service.app, property, value);
+                    }
                 }
             }
             for (place, app) in self.apps.iter().enumerate() {

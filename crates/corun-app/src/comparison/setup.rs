@@ -234,7 +234,11 @@ impl ComparisonSetup {
     /// Does every program run one thread all the time? Why not, in words.
     fn is_always_there(&self) -> std::result::Result<(), String> {
         let comes_and_goes = |app: &&AppSpec| {
-            app.start.0 > 0 || app.kill.is_some() || app.io.is_some() || app.restart == Some(false)
+            app.start.0 > 0
+                || app.kill.is_some()
+                || app.io.is_some()
+                || app.service.is_some()
+                || app.restart == Some(false)
         };
         if let Some(app) = self.apps.iter().find(comes_and_goes) {
             return Err(format!("{} does not run all the time", app.name));

@@ -59,6 +59,11 @@ pub fn verdicts(facts: &Facts) -> Vec<PolicyVerdict> {
         let without = done_without(facts, policy.as_mut());
         let needs = policy.needs();
         let mut verdict = verdict(facts, entry.name, entry.kind(), &needs);
+        if policy.goes_by_latency() {
+            let what = "how long the requests of services take".to_owned();
+            verdict.missing.insert(0, Missing { what, remedy: None, unknown: false });
+            verdict.runs = Runs::No;
+        }
         let notes = [verdict.note.or(without), untested(entry.live)];
         verdict.note = notes.into_iter().flatten().reduce(|one, other| format!("{one}; {other}"));
         Some((verdict, entry.kind(), needs))

@@ -50,6 +50,12 @@ pub trait Policy: Send {
         false
     }
 
+    /// Does it go by how long the requests of services take ([`crate::ThreadView::latency`])? A host that nothing tells
+    /// of it refuses such a policy.
+    fn goes_by_latency(&self) -> bool {
+        false
+    }
+
     /// Once an interval: what it sees, then what it wants.
     fn decide(&mut self, view: &View<'_>) -> Plan;
 

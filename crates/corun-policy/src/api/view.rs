@@ -89,6 +89,8 @@ pub struct ThreadView {
     /// Its program alone with each number of ways of the LLC it is on, from a stored profile. A host
     /// gives it to policies that say that they need it.
     pub by_ways: Option<Arc<WaysCurve>>,
+    /// How long its program's requests take, where the program is a service and the host can tell.
+    pub latency: Option<ServiceLatency>,
     /// Bytes of the LLC that hold its lines, where the host can tell.
     pub llc_occupancy_bytes: Option<f64>,
     /// Share of its pages on each NUMA node, in the order of [`Machine::nodes`]; empty: unknown.
@@ -96,6 +98,25 @@ pub struct ThreadView {
     /// Which of the threads woke it and how often since that was first counted, ascending by thread. Empty: none did,
     /// or nobody counts it ([`crate::Policy::hears_wakers`]).
     pub woken_by: Vec<Waker>,
+}
+
+/// How long the requests of a service take, and how long they may.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ServiceLatency {
+    /// The percentile of the latency that its target is for, in ms, over the requests that were answered since a policy
+    /// last decided. None where nothing is known of that time.
+    pub tail_ms: Option<f64>,
+    /// What it shall not exceed, in ms.
+    pub target_ms: f64,
+}
+
+impl ServiceLatency {
+    /// What is left of the target, as a share of it: 0.2 where the latency is 80 % of the target, below 0 where it
+    /// exceeds the target. None where the latency is not known, or one of the figures cannot be.
+    pub fn slack(&self) -> Option<f64> {
+        let slack = 1.0 - self.tail_ms? / self.target_ms;
+        (self.target_ms > 0.0 && slack.is_finite()).then_some(slack)
+    }
 }
 
 /// A thread that woke another.
@@ -131,6 +152,7 @@ impl ThreadView {
             solo: None,
             profile: None,
             by_ways: None,
+            latency: None,
             llc_occupancy_bytes: None,
             pages_by_node: Vec::new(),
             woken_by: Vec::new(),

@@ -81,6 +81,10 @@ impl<W: PolicyWrapper> Policy for WrappedPolicy<W> {
         self.policy.hears_wakers()
     }
 
+    fn goes_by_latency(&self) -> bool {
+        self.policy.goes_by_latency()
+    }
+
     fn decide(&mut self, view: &View<'_>) -> Plan {
         self.wrapper.decide(self.policy.as_mut(), view)
     }

@@ -322,7 +322,8 @@ fn answer_of(mix: &Mix) -> MixAnswer {
                 .left_out
                 .push(format!("{name}: its {threads} threads stand as programs by themselves"));
         }
-        if app.start_s > 0.0 || app.kill_s.is_some() || app.io.is_some() || app.barrier.is_some() {
+        let waits = app.io.is_some() || app.barrier.is_some() || app.service.is_some();
+        if app.start_s > 0.0 || app.kill_s.is_some() || waits {
             answer.left_out.push(format!("{name}: when it starts, ends and waits"));
         }
     }

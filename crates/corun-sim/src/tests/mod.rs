@@ -7,5 +7,6 @@ mod policies;
 mod properties;
 mod refusals;
 mod schedule;
+mod services;
 mod slots;
 mod steady;

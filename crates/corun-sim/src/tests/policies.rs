@@ -288,8 +288,8 @@ fn partitioning_runs_beside_placement() {
     let partitioning = corun_policy::registry()
         .iter()
         .filter(|entry| entry.kind() == corun_policy::PolicyKind::Partitioning)
-        // This one places, too.
-        .filter(|entry| entry.name != "dio-lfoc");
+        // These place, too.
+        .filter(|entry| !["dio-lfoc", "parties"].contains(&entry.name));
     for entry in partitioning {
         let policies = ["dio-2010", entry.name]
             .map(|name| corun_policy::build(name, &options).unwrap())

@@ -5,6 +5,7 @@ mod distance;
 mod migrations;
 mod page;
 mod placements;
+mod services;
 mod slowdowns;
 mod text;
 mod trade_off;

@@ -8,7 +8,7 @@ use corun_report::{counted, document, foot, head, percent, section, signed_perce
 use corun_sim::AppSpec;
 use maud::{Markup, html};
 
-use super::{curves, distance, migrations, placements, slowdowns, trade_off};
+use super::{curves, distance, migrations, placements, services, slowdowns, trade_off};
 
 /// What the page shows.
 pub struct ComparisonPage<'a> {
@@ -81,6 +81,7 @@ impl<'a> ComparisonPage<'a> {
                 (trade_off::of(self))
                 (placements::of(self))
                 (slowdowns::of(self))
+                (services::of(self, self.comparison.seeds))
                 (curves::of(self))
                 (migrations::of(self))
                 (basis(self))

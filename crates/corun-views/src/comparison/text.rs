@@ -4,6 +4,7 @@ use corun_app::{Comparison, ComparisonRow, LongRow, Result, RowKind};
 use corun_policy::{PolicyEntry, registry};
 use corun_report::{Columns, counted, or_dash, or_empty};
 
+use super::services;
 use crate::basis::sources;
 
 /// The long table as CSV.
@@ -76,6 +77,10 @@ pub fn table(comparison: &Comparison, introduce: bool) -> String {
     );
     text.push_str(&columns.table());
     text.push('\n');
+    if let Some(services) = services::table(comparison) {
+        text.push_str(&services);
+        text.push('\n');
+    }
     if introduce {
         text.push_str(&introductions(comparison));
     }

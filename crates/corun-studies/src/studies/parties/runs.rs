@@ -1,0 +1,288 @@
+//! The runs: services at loads, under a manner of sharing the machine.
+
+use std::sync::Arc;
+
+use corun_app::{Error, Result};
+use corun_model::{LoadedProgram, Model};
+use corun_policy::{BuildOptions, Nanoseconds, Policy};
+use corun_profile::{Method, Service};
+use corun_sim::{AppSpec, Experiment, Hooks, Observation, ServiceResult};
+
+use super::division::{FixedDivision, Held};
+use crate::harness::StudyInputs;
+
+/// Threads of a service: it can use every core.
+pub(super) const THREADS: u32 = 8;
+/// Cores and ways of the machine.
+pub(super) const CORES: u32 = 8;
+const WAYS: u32 = 20;
+/// What a request takes alone on average, in seconds.
+const REQUEST_S: f64 = 0.002;
+/// Standard deviation / mean of its instructions.
+pub(super) const VARIATION: f64 = 0.5;
+/// The target of the 99th percentile, as a multiple of that mean.
+pub(super) const TARGET: f64 = 5.0;
+/// Full load is found to this share of the requests at which all threads are busy.
+const FULL_LOAD_STEP: f64 = 0.01;
+/// Steps of the second service's load.
+const STEPS: u32 = 10;
+
+/// What runs beside the services.
+pub(super) const BATCH: &str = "kernel-stencil";
+/// A key-value store and a recogniser of speech, as Memcached and Sphinx in the paper.
+const SERVICES: [&str; 2] = ["memcached", "pocketsphinx"];
+
+/// The services.
+pub(super) fn names() -> [&'static str; 2] {
+    SERVICES
+}
+
+/// How the machine is shared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Manner {
+    Unmanaged,
+    Equal,
+    Corun,
+    Parties,
+    /// PARTIES that takes nothing from a service but for another.
+    Keeping,
+    BestFixed,
+}
+
+impl Manner {
+    pub(super) const ALL: [Self; 6] = [
+        Self::Unmanaged,
+        Self::Equal,
+        Self::Corun,
+        Self::Parties,
+        Self::Keeping,
+        Self::BestFixed,
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Unmanaged => "linux-default",
+            Self::Equal => "equal parts",
+            Self::Corun => "corun",
+            Self::Parties => "parties",
+            Self::Keeping => "parties:downsize-slack=1",
+            Self::BestFixed => "best fixed",
+        }
+    }
+}
+
+/// How a run is managed.
+struct Terms<'a> {
+    /// Builds a policy for a seed.
+    policy: Option<&'a dyn Fn(u64) -> Result<Box<dyn Policy>>>,
+    /// How poorly the policy sees the machine.
+    observation: Option<Observation>,
+    /// Seconds before those that count.
+    warm_up: u32,
+}
+
+/// By the scheduler alone, which needs little time.
+const UNMANAGED: Terms<'static> = Terms { policy: None, observation: None, warm_up: 2 };
+
+/// A service at full load.
+struct FullService {
+    program: Arc<LoadedProgram>,
+    instructions: f64,
+    requests_per_s: f64,
+    target_ms: f64,
+}
+
+/// Two services, and so many threads beside them.
+pub(super) struct Scene {
+    model: Arc<Model>,
+    services: Vec<FullService>,
+    batch: Vec<AppSpec>,
+    seconds: u32,
+    warm_up: u32,
+}
+
+impl Scene {
+    pub(super) fn new(
+        inputs: &StudyInputs,
+        model: &Arc<Model>,
+        batch: usize,
+        (seconds, warm_up): (u32, u32),
+    ) -> Result<Self> {
+        let beside = inputs.shipped_on(model, BATCH)?;
+        let beside = AppSpec { instructions: Some(1_000_000_000_000), ..AppSpec::new(beside) };
+        let mut scene = Self {
+            model: Arc::clone(model),
+            services: Vec::new(),
+            batch: vec![beside; batch],
+            seconds,
+            warm_up,
+        };
+        for name in SERVICES {
+            let service = scene.measured_alone(inputs, inputs.shipped_on(model, name)?)?;
+            scene.services.push(service);
+        }
+        Ok(scene)
+    }
+
+    /// Finds what full load is of a program, and its target.
+    fn measured_alone(
+        &self,
+        inputs: &StudyInputs,
+        program: Arc<LoadedProgram>,
+    ) -> Result<FullService> {
+        let best = self.model.solo(&program, LoadedProgram::WHOLE, 0).instructions_per_s;
+        let busy_per_s = f64::from(THREADS) / REQUEST_S;
+        let mut service = FullService {
+            program,
+            instructions: best * REQUEST_S,
+            requests_per_s: busy_per_s,
+            target_ms: TARGET * REQUEST_S * 1e3,
+        };
+        let (mut met, mut missed) = (0.0, 1.0);
+        while missed - met > FULL_LOAD_STEP {
+            let middle = f64::midpoint(met, missed);
+            let run = self.run(inputs, vec![service.app(middle, 2.0)], 1, &UNMANAGED)?;
+            let is_met = run.first().is_some_and(ServiceResult::is_met);
+            if is_met { met = middle } else { missed = middle }
+        }
+        service.requests_per_s = met * busy_per_s;
+        Ok(service)
+    }
+
+    /// Full load of each service, in words.
+    pub(super) fn full_loads(&self) -> Vec<String> {
+        let of = |(name, one): (&&str, &FullService)| {
+            let busy = 100.0 * one.requests_per_s * REQUEST_S / f64::from(THREADS);
+            format!("{name} {:.0} requests/s, {busy:.0} % of what its threads could do", one.requests_per_s)
+        };
+        SERVICES.iter().zip(&self.services).map(of).collect()
+    }
+
+    fn parties(&self) -> u32 {
+        SERVICES.len() as u32 + u32::from(!self.batch.is_empty())
+    }
+
+    /// Fixed divisions that are tried: equal parts, then all others.
+    fn candidates(&self) -> Vec<FixedDivision> {
+        let equal = FixedDivision::equal(self.parties(), CORES, WAYS);
+        let mut all = FixedDivision::all(self.parties(), CORES, WAYS);
+        all.retain(|one| *one != equal);
+        all.insert(0, equal);
+        all
+    }
+
+    /// How many these are.
+    pub(super) fn divisions(&self) -> usize {
+        self.candidates().len()
+    }
+
+    /// The greatest load of the second service in % at which both targets are met; 0 where there is none.
+    pub(super) fn greatest(&self, inputs: &StudyInputs, load: u32, manner: Manner) -> Result<u32> {
+        let (mut met, mut missed) = (0, STEPS + 1);
+        while missed - met > 1 {
+            let middle = u32::midpoint(met, missed);
+            let loads = [f64::from(load) / 100.0, f64::from(middle) / f64::from(STEPS)];
+            if self.is_met(inputs, loads, manner)? { met = middle } else { missed = middle }
+        }
+        Ok(met * 100 / STEPS)
+    }
+
+    fn is_met(&self, inputs: &StudyInputs, loads: [f64; 2], manner: Manner) -> Result<bool> {
+        let names = || SERVICES.map(str::to_owned).to_vec();
+        let held = |division: FixedDivision| -> Result<bool> {
+            let build = |_| Ok(Box::new(Held::new(division.clone(), names())) as Box<dyn Policy>);
+            self.meets_with_all_seeds(inputs, loads, &Terms { policy: Some(&build), ..UNMANAGED })
+        };
+        let online = |name: &str, parameters: &[(&str, f64)], observation| -> Result<bool> {
+            let build = |seed| -> Result<Box<dyn Policy>> {
+                let parameters =
+                    parameters.iter().map(|&(key, value)| (key.to_owned(), value)).collect();
+                let options = BuildOptions { seed, parameters };
+                corun_policy::build(name, &options).map_err(Error::failed)
+            };
+            let warm_up = self.warm_up;
+            let terms = Terms { policy: Some(&build), observation, warm_up };
+            self.meets_with_all_seeds(inputs, loads, &terms)
+        };
+        match manner {
+            Manner::Unmanaged => self.meets_with_all_seeds(inputs, loads, &UNMANAGED),
+            Manner::Equal => held(FixedDivision::equal(self.parties(), CORES, WAYS)),
+            // It goes by counters, and sees them as on a real machine.
+            Manner::Corun => online("corun", &[], Some(Observation::as_live())),
+            Manner::Parties => online("parties", &[], None),
+            Manner::Keeping => online("parties", &[("downsize-slack", 1.0)], None),
+            Manner::BestFixed => {
+                for division in self.candidates() {
+                    if self.has_cores_for(loads, &division) && held(division)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+        }
+    }
+
+    /// Could the cores of each service do its work, each as fast as alone? Where they could not its queue grows
+    /// without end.
+    fn has_cores_for(&self, loads: [f64; 2], division: &FixedDivision) -> bool {
+        let wanted = loads.into_iter().zip(&self.services);
+        let mut wanted = wanted.map(|(load, one)| load * one.requests_per_s * REQUEST_S);
+        let has = |(cores, _): &(u32, u32)| wanted.next().is_none_or(|one| one < f64::from(*cores));
+        division.parts.iter().all(has)
+    }
+
+    fn meets_with_all_seeds(
+        &self,
+        inputs: &StudyInputs,
+        loads: [f64; 2],
+        terms: &Terms<'_>,
+    ) -> Result<bool> {
+        for seed in 1..=u64::from(inputs.seeds) {
+            let apps = self.services.iter().zip(loads);
+            let apps = apps.map(|(one, load)| one.app(load, f64::from(terms.warm_up)));
+            let apps = apps.chain(self.batch.iter().cloned()).collect();
+            let services = self.run(inputs, apps, seed, terms)?;
+            if !services.iter().all(ServiceResult::is_met) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn run(
+        &self,
+        inputs: &StudyInputs,
+        apps: Vec<AppSpec>,
+        seed: u64,
+        terms: &Terms<'_>,
+    ) -> Result<Vec<ServiceResult>> {
+        inputs.cancel.check()?;
+        let mut one = Experiment::new(Arc::clone(&self.model), apps, Method::Window, seed);
+        one.settings.placements = 0;
+        one.settings.window = Nanoseconds(u64::from(self.seconds + terms.warm_up) * 1_000_000_000);
+        one.observation.clone_from(&terms.observation);
+        let policy = terms.policy.map(|build| build(seed)).transpose()?;
+        let hooks = Hooks { cancel: Some(inputs.cancel.flag()), progress: None };
+        let run = corun_sim::run(&one, policy.into_iter().collect(), hooks)?;
+        Ok(run.apps.iter().filter_map(|app| app.service).collect())
+    }
+}
+
+impl FullService {
+    /// The service at a share of its full load.
+    fn app(&self, load: f64, warm_up_s: f64) -> AppSpec {
+        let service = Service {
+            requests_per_s: load * self.requests_per_s,
+            instructions: self.instructions,
+            variation: Some(VARIATION),
+            percentile: 99.0,
+            target_ms: self.target_ms,
+            warm_up_s,
+        };
+        AppSpec {
+            threads: THREADS,
+            service: Some(service),
+            ..AppSpec::new(Arc::clone(&self.program))
+        }
+    }
+}
