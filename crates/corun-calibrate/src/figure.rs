@@ -143,6 +143,13 @@ impl From<Access> for Rate {
 }
 
 impl Figure {
+    /// Is the value that of the quarter of the rounds which gives the least? How a cache replaces its lines is the same all the
+    /// time; what neighbours outside the machine push out while a stream passes counts for the stream, and the pauses that
+    /// are to tell it meet other neighbours. So the quarter in which they disturbed the least is the nearest.
+    pub(crate) fn is_least_of_quarters(&self) -> bool {
+        matches!(self, Self::Cache(_, _, CacheFigure::SingleUseLife))
+    }
+
     /// The path of the figure in a machine file, or of the part of a figure that it is.
     pub(crate) fn path(&self, machine: &Machine) -> String {
         let types = machine.core_types();
@@ -232,7 +239,8 @@ impl Figure {
             Self::Cache(_, _, CacheFigure::SingleUseLife) => (
                 "cache.single_use_life",
                 "lines that were used again and rest while a stream of reads passes, of another core where there is one: the rest of the \
-                 cache over the length of the stream that leaves half, less what pauses lose meanwhile",
+                 cache over the length of the stream that leaves half, less what pauses lose meanwhile; the least that a quarter of \
+                 the rounds gives",
             ),
             Self::Cache(_, _, CacheFigure::RandomUseLife) => (
                 "cache.random_use_life",

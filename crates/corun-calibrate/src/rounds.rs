@@ -94,14 +94,17 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
-    /// The figures of all rounds, with what each quarter of the rounds gives.
+    /// The figures of all rounds, with what each quarter of the rounds gives; where a figure is that of the least quarter,
+    /// that one.
     pub(crate) fn figures(&self) -> BTreeMap<Figure, FigureRange> {
         let all = self.experiment.figures(&self.samples.all());
         let parts: Vec<BTreeMap<Figure, f64>> =
             self.samples.quarters().iter().map(|part| self.experiment.figures(part)).collect();
         let estimate = |(figure, value): (Figure, f64)| {
             let seen = parts.iter().filter_map(|part| part.get(&figure).copied());
-            (figure, FigureRange::new(value, seen))
+            let range = FigureRange::new(value, seen);
+            let value = if figure.is_least_of_quarters() { range.low } else { range.value };
+            (figure, FigureRange { value, ..range })
         };
         all.into_iter().filter(|(_, value)| value.is_finite()).map(estimate).collect()
     }
@@ -203,13 +206,15 @@ pub(crate) fn run(
 mod tests {
     use super::*;
     use crate::estimate::Estimator;
-    use crate::figure::KernelFigure;
+    use crate::figure::{CacheFigure, KernelFigure};
 
     /// Counts its turns; the first attempt at each is disturbed where it is told so.
     struct Counting {
         turns: Vec<u32>,
         disturbed: bool,
     }
+
+    const LEAST: Figure = Figure::Cache(0, 3, CacheFigure::SingleUseLife);
 
     const FIGURE: Figure = Figure::Kernel(KernelFigure::SystemCall);
 
@@ -228,7 +233,7 @@ mod tests {
         }
 
         fn figures(&self, values: &Values<'_>) -> BTreeMap<Figure, f64> {
-            [(FIGURE, values.at(0, Estimator::Typical))].into()
+            [FIGURE, LEAST].map(|figure| (figure, values.at(0, Estimator::Typical))).into()
         }
     }
 
@@ -254,6 +259,8 @@ mod tests {
         // The samples of a point are 1, 2, 3, 4: the median is 2.5, a quarter is a round.
         let estimate = rounds.measured[0].figures()[&FIGURE];
         assert_eq!(estimate, FigureRange { value: 2.5, low: 1.0, high: 4.0 });
+        let least = rounds.measured[0].figures()[&LEAST];
+        assert_eq!(least, FigureRange { value: 1.0, low: 1.0, high: 4.0 });
     }
 
     #[test]

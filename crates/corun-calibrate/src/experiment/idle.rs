@@ -108,9 +108,7 @@ impl IdleSurvival {
         let near = median(&load_times(&mut self.probed.clone(), loads)).unwrap_or(f64::NAN);
         hits(&times, near, miss_ns(&mut self.far))
     }
-}
 
-impl IdleSurvival {
     /// The share of lines that hit the last cache after a pause, of those that came from memory and were used once.
     fn share_left_of_new(&mut self, pause: Duration) -> f64 {
         let lines = self.far.clone();
