@@ -53,21 +53,6 @@ fn power_is_drawn_by_every_placement() {
 }
 
 #[test]
-fn services_meet_their_targets_up_to_a_load() {
-    let words = ["parties", "--seconds", "2", "--warm-up", "2", "--step", "60"];
-    let study = study(&Fixture::with_stand_ins(), &words);
-    let rows = rows(&study, "two-services");
-    assert_eq!(rows.len(), 1);
-    // linux-default, equal parts, three policies, the best of all divisions, of which equal parts are one.
-    let loads: Vec<f64> = (1..=6).map(|place| number(&rows[0], place)).collect();
-    assert!(
-        loads.iter().all(|load| (0.0..=100.0).contains(load) && load % 10.0 == 0.0),
-        "{loads:?}"
-    );
-    assert!(loads[5] >= loads[1] && loads[5] >= 10.0, "{loads:?}");
-}
-
-#[test]
 fn the_rivals_stand_beside_the_best_clustering() {
     let fixture = Fixture::with_stand_ins();
     let words = ["rivals", "--mixes", "1", "--seeds", "1", "--instructions", "20"];

@@ -1,7 +1,7 @@
 //! Studies of the shipped library, and what all studies share.
 
 use crate::all::document;
-use crate::fixture::{Fixture, number};
+use crate::fixture::{Fixture, number, rows};
 use crate::recordings::undocumented;
 
 #[test]
@@ -49,4 +49,20 @@ fn a_page_is_written_in_every_form() {
         text.contains("\n  paper: matches the better one on every workload\n  here:  "),
         "{text}"
     );
+}
+
+#[test]
+fn services_meet_their_targets_up_to_a_load() {
+    let study = document("parties");
+    for (id, least) in [("two-services", 10.0), ("beside-batch", 0.0)] {
+        let rows = rows(&study, id);
+        assert_eq!(rows.len(), 2, "half of the loads");
+        for row in rows {
+            // linux-default, equal parts, three policies, the best of all divisions, of which equal parts are one.
+            let loads: Vec<f64> = (1..=6).map(|place| number(row, place)).collect();
+            let is_step = |load: &f64| (0.0..=100.0).contains(load) && load % 10.0 == 0.0;
+            assert!(loads.iter().all(is_step), "{row}");
+            assert!(loads[5] >= loads[1] && loads[5] >= least, "{row}");
+        }
+    }
 }

@@ -78,11 +78,11 @@ struct Terms<'a> {
     /// How poorly the policy sees the machine.
     observation: Option<Observation>,
     /// Seconds before those that count.
-    warm_up: u32,
+    warm_up_s: f64,
 }
 
-/// By the scheduler alone, which needs little time.
-const UNMANAGED: Terms<'static> = Terms { policy: None, observation: None, warm_up: 2 };
+/// Seconds before those that count where nothing is to be found out.
+const SETTLING_S: f64 = 2.0;
 
 /// A service at full load.
 struct FullService {
@@ -97,8 +97,10 @@ pub(super) struct Scene {
     model: Arc<Model>,
     services: Vec<FullService>,
     batch: Vec<AppSpec>,
-    seconds: u32,
-    warm_up: u32,
+    /// Seconds that count in each run; before them, where a policy finds its division, and where it does not.
+    seconds: f64,
+    warm_up_s: f64,
+    settling_s: f64,
 }
 
 impl Scene {
@@ -114,8 +116,9 @@ impl Scene {
             model: Arc::clone(model),
             services: Vec::new(),
             batch: vec![beside; batch],
-            seconds,
-            warm_up,
+            seconds: inputs.length_s(f64::from(seconds)),
+            warm_up_s: inputs.length_s(f64::from(warm_up)),
+            settling_s: inputs.length_s(SETTLING_S),
         };
         for name in SERVICES {
             let service = scene.measured_alone(inputs, inputs.shipped_on(model, name)?)?;
@@ -141,7 +144,7 @@ impl Scene {
         let (mut met, mut missed) = (0.0, 1.0);
         while missed - met > FULL_LOAD_STEP {
             let middle = f64::midpoint(met, missed);
-            let run = self.run(inputs, vec![service.app(middle, 2.0)], 1, &UNMANAGED)?;
+            let run = self.run(inputs, vec![service.app(middle, self.settling_s)], 1, &self.unmanaged())?;
             let is_met = run.first().is_some_and(ServiceResult::is_met);
             if is_met { met = middle } else { missed = middle }
         }
@@ -160,6 +163,11 @@ impl Scene {
 
     fn parties(&self) -> u32 {
         SERVICES.len() as u32 + u32::from(!self.batch.is_empty())
+    }
+
+    /// By the scheduler alone.
+    fn unmanaged(&self) -> Terms<'static> {
+        Terms { policy: None, observation: None, warm_up_s: self.settling_s }
     }
 
     /// Fixed divisions that are tried: equal parts, then all others.
@@ -191,7 +199,7 @@ impl Scene {
         let names = || SERVICES.map(str::to_owned).to_vec();
         let held = |division: FixedDivision| -> Result<bool> {
             let build = |_| Ok(Box::new(Held::new(division.clone(), names())) as Box<dyn Policy>);
-            self.meets_with_all_seeds(inputs, loads, &Terms { policy: Some(&build), ..UNMANAGED })
+            self.meets_with_all_seeds(inputs, loads, &Terms { policy: Some(&build), ..self.unmanaged() })
         };
         let online = |name: &str, parameters: &[(&str, f64)], observation| -> Result<bool> {
             let build = |seed| -> Result<Box<dyn Policy>> {
@@ -200,12 +208,12 @@ impl Scene {
                 let options = BuildOptions { seed, parameters };
                 corun_policy::build(name, &options).map_err(Error::failed)
             };
-            let warm_up = self.warm_up;
-            let terms = Terms { policy: Some(&build), observation, warm_up };
+            let warm_up_s = self.warm_up_s;
+            let terms = Terms { policy: Some(&build), observation, warm_up_s };
             self.meets_with_all_seeds(inputs, loads, &terms)
         };
         match manner {
-            Manner::Unmanaged => self.meets_with_all_seeds(inputs, loads, &UNMANAGED),
+            Manner::Unmanaged => self.meets_with_all_seeds(inputs, loads, &self.unmanaged()),
             Manner::Equal => held(FixedDivision::equal(self.parties(), CORES, WAYS)),
             // It goes by counters, and sees them as on a real machine.
             Manner::Corun => online("corun", &[], Some(Observation::as_live())),
@@ -239,7 +247,7 @@ impl Scene {
     ) -> Result<bool> {
         for seed in 1..=u64::from(inputs.seeds) {
             let apps = self.services.iter().zip(loads);
-            let apps = apps.map(|(one, load)| one.app(load, f64::from(terms.warm_up)));
+            let apps = apps.map(|(one, load)| one.app(load, terms.warm_up_s));
             let apps = apps.chain(self.batch.iter().cloned()).collect();
             let services = self.run(inputs, apps, seed, terms)?;
             if !services.iter().all(ServiceResult::is_met) {
@@ -259,7 +267,7 @@ impl Scene {
         inputs.cancel.check()?;
         let mut one = Experiment::new(Arc::clone(&self.model), apps, Method::Window, seed);
         one.settings.placements = 0;
-        one.settings.window = Nanoseconds(u64::from(self.seconds + terms.warm_up) * 1_000_000_000);
+        one.settings.window = Nanoseconds::from_secs_f64(self.seconds + terms.warm_up_s);
         one.observation.clone_from(&terms.observation);
         let policy = terms.policy.map(|build| build(seed)).transpose()?;
         let hooks = Hooks { cancel: Some(inputs.cancel.flag()), progress: None };
