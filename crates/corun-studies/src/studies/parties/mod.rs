@@ -57,8 +57,9 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
         if batch == 0 {
             full_loads = scene.full_loads();
         }
-        let loads: Vec<u32> = (1..=100 / step).map(|one| one * step).filter(|&load| load < 100).collect();
-        let loads = &loads[..inputs.half_of(loads.len())];
+        let mut loads: Vec<u32> =
+            (1..=100 / step).map(|one| one * step).filter(|&load| load < 100).collect();
+        loads.truncate(loads.len().div_ceil(inputs.every(2, "loads")));
         let jobs: Vec<(u32, Manner)> = loads
             .iter()
             .flat_map(|&load| Manner::ALL.into_iter().map(move |manner| (load, manner)))
