@@ -42,7 +42,8 @@ bounded "making the Python environment" 900 scripts/test-python.sh --environment
 environment=$!
 running+=("$environment")
 
-# Crates of the workspace are linted, with their documentation, as they are built.
+# Crates of the workspace are linted, with their documentation, as they are built. The underscored word is what cargo clippy
+# itself separates the arguments with that it hands to its driver: these are `-D warnings`.
 CORUN_SYSROOT=$(rustc --print sysroot)
 export CORUN_SYSROOT RUSTC_WORKSPACE_WRAPPER=$PWD/scripts/rustc-with-lints.sh
 export CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__

@@ -8,7 +8,7 @@ use clap::Args;
 use corun_app::Result;
 use rayon::prelude::*;
 
-use self::runs::{Manner, Scene};
+use self::runs::{Manner, REQUEST_S, SERVICES, Scene};
 use crate::harness::{Figure, Page, PaperClaim, Programs, Study, StudyInputs};
 use crate::simulate::model_of;
 
@@ -77,24 +77,26 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
         figures.push(figure(id, batch, &scene, &points));
     }
     let about = format!(
-        "Two services of {} threads each on {MACHINE}, {}. Requests come as a Poisson process; they take 2 ms alone on \
+        "Two services of {} threads each on {MACHINE}, {}. Requests come as a Poisson process; they take {} ms alone on \
          average, with a variation of {} (lognormal), and 99 % of them are to take {} ms at most. 100 % of a service's load \
          are the requests at which it just keeps to that alone on the machine: {}. A cell is the greatest load of the second \
-         service, of 10, 20, .. 100 %, at which both targets are met in {seconds} s, after 2 s under a fixed division and \
+         service, of 10, 20, .. 100 %, at which both targets are met in {seconds} s, after {} s under a fixed division and \
          after {warm_up} s under a policy, with each of {} seeds; 0: at none of them. Loads are bisected: what is met at a \
          load is taken to be met below it.",
         runs::THREADS,
-        runs::names().join(" and "),
+        SERVICES.join(" and "),
+        1e3 * REQUEST_S,
         runs::VARIATION,
-        runs::TARGET * 2.0,
+        1e3 * REQUEST_S * runs::TARGET,
         full_loads.join(", "),
+        runs::SETTLING_S,
         inputs.seeds,
     );
     Ok(Page::new("Services that share a machine", about, findings, figures))
 }
 
 fn figure(id: &str, batch: usize, scene: &Scene, points: &[Point]) -> Figure {
-    let [first, second] = runs::names();
+    let [first, second] = SERVICES;
     let heading = match batch {
         0 => format!("{second} beside {first}"),
         count => format!("{second} beside {first} and {count} threads of {}", runs::BATCH),

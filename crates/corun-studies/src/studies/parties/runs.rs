@@ -17,7 +17,7 @@ pub(super) const THREADS: u32 = 8;
 pub(super) const CORES: u32 = 8;
 const WAYS: u32 = 20;
 /// What a request takes alone on average, in seconds.
-const REQUEST_S: f64 = 0.002;
+pub(super) const REQUEST_S: f64 = 0.002;
 /// Standard deviation / mean of its instructions.
 pub(super) const VARIATION: f64 = 0.5;
 /// The target of the 99th percentile, as a multiple of that mean.
@@ -30,12 +30,7 @@ const STEPS: u32 = 10;
 /// What runs beside the services.
 pub(super) const BATCH: &str = "kernel-stencil";
 /// A key-value store and a recogniser of speech, as Memcached and Sphinx in the paper.
-const SERVICES: [&str; 2] = ["memcached", "pocketsphinx"];
-
-/// The services.
-pub(super) fn names() -> [&'static str; 2] {
-    SERVICES
-}
+pub(super) const SERVICES: [&str; 2] = ["memcached", "pocketsphinx"];
 
 /// How the machine is shared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,7 +77,7 @@ struct Terms<'a> {
 }
 
 /// Seconds before those that count where nothing is to be found out.
-const SETTLING_S: f64 = 2.0;
+pub(super) const SETTLING_S: f64 = 2.0;
 
 /// A service at full load.
 struct FullService {
