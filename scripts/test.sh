@@ -57,7 +57,9 @@ running+=("$guests")
 until grep -q '^ *Running' "$target/test-guests.log" || ! kill -0 "$guests" 2>/dev/null; do sleep 0.1; done
 
 cargo fmt --all --check
-cargo test "${tested[@]}" --all-targets --no-run
+# Not by --all-targets, which would build the examples as tests alone: some tests start them.
+cargo test "${tested[@]}" --no-run
+cargo test "${tested[@]}" --benches --no-run
 wait "$environment" || true
 echo "corun: all is checked and built after $SECONDS s"
 
