@@ -37,10 +37,17 @@ pub(crate) fn beyond_target(target: f64, slower: &[String]) -> String {
     format!("slower than {target}: {}\n", slower.join(", "))
 }
 
-/// A line on what a search has proven; empty where nothing was searched. `what`: what there may be none better of.
-pub(crate) fn proof(what: &str, proven: Option<bool>, gap: Option<f64>) -> String {
+/// A line on what a search has proven; empty where nothing was searched. `what`: what there may be none better of, or none
+/// worse where the policy is `worst`.
+pub(crate) fn proof(
+    what: &str,
+    policy: Option<&str>,
+    proven: Option<bool>,
+    gap: Option<f64>,
+) -> String {
+    let beyond = if policy == Some("worst") { "worse" } else { "better" };
     match (proven, gap) {
-        (Some(true), _) => format!("proven: no {what} is beyond it\n"),
+        (Some(true), _) => format!("proven: no {what} is {beyond}\n"),
         (Some(false), Some(gap)) => {
             format!("not proven: at most {:.2} % from the bound\n", gap * 100.0)
         }

@@ -82,14 +82,15 @@ pub fn table(placement: &PlacementDocument) -> String {
 
 /// Who is slower than a target where there is one, and what is proven.
 fn beside_target(placement: &PlacementDocument) -> String {
+    let policy = placement.policy.as_deref();
     let (Some(target), Some(slower)) = (placement.target_slowdown, &placement.slower_than_target)
     else {
-        return proof("placement", placement.proven, placement.gap);
+        return proof("placement", policy, placement.proven, placement.gap);
     };
     let who = beyond_target(target, slower);
     match placement.proven {
         Some(_) if slower.is_empty() => {
-            who + &proof("such placement", placement.proven, placement.gap)
+            who + &proof("placement within the target", policy, placement.proven, placement.gap)
         }
         Some(true) => format!(
             "{who}proven: no placement keeps everybody to {target}; this one's slowest is the least slow\n"

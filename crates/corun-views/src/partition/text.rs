@@ -91,7 +91,7 @@ fn one(document: &PartitionDocument, entry: &PartitionEntry) -> String {
             ));
         }
     }
-    text.push_str(&proof("partition", entry.proven, entry.gap));
+    text.push_str(&proof("partition", Some(&entry.policy), entry.proven, entry.gap));
     text
 }
 

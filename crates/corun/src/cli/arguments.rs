@@ -268,15 +268,15 @@ pub(crate) struct PredictArgs {
 /// `corun place`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  corun place --machine xeon-x5365 --apps a,b,c,d --policy optimal
+  corun place --machine xeon-x5365 --apps a,b,c,d
   corun place --machine xeon-x5365 --apps a,b,c,d --policy di --format json
-  corun place --machine xeon-x5365 --apps a,b,c,d --policy optimal --objective energy --target-slowdown 1.2
-  corun place --machine 4x4.toml --apps a,b,c,.. --policy optimal --dask tcp://head:8786")]
+  corun place --machine xeon-x5365 --apps a,b,c,d --objective energy --target-slowdown 1.2
+  corun place --machine 4x4.toml --apps a,b,c,.. --dask tcp://head:8786")]
 pub(crate) struct PlaceArgs {
     #[command(flatten)]
     pub(crate) programs: ProgramArgs,
     /// A policy, `optimal` or `worst`, or `optimal-cluster`, which also clusters the ways of each LLC
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", default_value = "optimal")]
     pub(crate) policy: String,
     /// What `optimal` optimises (and `worst` makes worst); every policy is judged by it
     #[arg(long, value_enum, default_value = "antt")]

@@ -122,6 +122,12 @@ fn the_optimum_is_proven_and_says_so() {
     // The two that hurt each other most sit apart.
     let llc = figures(&document, "llc");
     assert_ne!(llc[0], llc[1]);
+    let words = ["place", "--machine", "2x-gold-6138-4c", "--profiles", "solo.csv", "--apps", APPS];
+    let unless_told = fixture.run(&words).done();
+    assert!(unless_told.starts_with("optimal on "), "{unless_told}");
+    assert!(unless_told.contains("\nproven: no placement is better\n"), "{unless_told}");
+    let worst = fixture.run(&[&words[..], &["--policy", "worst"]].concat()).done();
+    assert!(worst.contains("\nproven: no placement is worse\n"), "{worst}");
 }
 
 #[test]
