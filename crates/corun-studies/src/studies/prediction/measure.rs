@@ -1,10 +1,11 @@
 //! What the reference cache says.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use corun_app::{Error, Result};
 use corun_cache::{
-    CacheConfig, Geometry, Indexing, LoadedTrace, MemoryTiming, Replacement, ReplayFigures,
+    AccessSource, CacheConfig, Geometry, Indexing, LoadedTrace, MemoryTiming, Replacement, ReplayFigures,
     ReplaySetup, ReplayedProgram, Until, replay,
 };
 use rayon::prelude::*;
@@ -49,6 +50,16 @@ impl Traced {
         }
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         Ok(Self { name, path, trace })
+    }
+
+    /// How many lines it touches in all.
+    pub(super) fn lines(&self) -> u64 {
+        let mut accesses = self.trace.accesses();
+        let mut lines = HashSet::new();
+        while let Ok(Some(access)) = accesses.next_access() {
+            lines.insert(access.line);
+        }
+        lines.len() as u64
     }
 }
 

@@ -116,8 +116,8 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
     let programs = traces(&arguments.traces)?;
     let library = open_library(Some(&arguments.profiles))?;
     let profiles: Vec<Profile> = programs
-        .iter()
-        .map(|program| repeated(library.get(&program.name)?))
+        .par_iter()
+        .map(|program| repeated(library.get(&program.name)?, program.lines()))
         .collect::<Result<_>>()?;
     let caches = Caches::new(&arguments);
     let points = caches.points(&programs, &profiles)?;

@@ -8,7 +8,9 @@ use corun_machine::{CacheType, CoreType, Inclusion, Machine, MachineSpec, Object
 use corun_model::{
     BandwidthModel, LoadedProgram, Model, ModelOptions, Running, Scratch, SpaceLaw,
 };
-use corun_profile::{CoreDetail, Phase, Profile, ProfileData, Recording};
+use corun_profile::{
+    CoreDetail, CurvePoint, MissRateCurve, Phase, Profile, ProfileData, Recording,
+};
 
 use super::{CLOCK_MHZ, CPI, LATENCY_NS, Prediction};
 
@@ -145,22 +147,42 @@ fn machine(bytes: u64) -> Result<Machine> {
 }
 
 /// The profile repeated for ever as a new process each time: its lines have no end, so it has no
-/// footprint beyond which it would take no more. A trace holds the program's accesses alone: lines that the kernel
-/// cleared come in with the program's first touch, a miss.
-pub(super) fn repeated(profile: &Profile) -> Result<Profile> {
+/// footprint beyond which it would take no more. A trace holds the program's accesses alone, to so many lines in all: lines
+/// that the kernel cleared come in with the program's first touch, a miss, and those that it never touches not at all.
+pub(super) fn repeated(profile: &Profile, traced_lines: u64) -> Result<Profile> {
     let ProfileData::Recording(recording) = &profile.data else {
         let name = &profile.name;
         return Err(Error::input(format!("{name}: a table of solo figures, expected a recording")));
     };
+    let touched = touched_share(&recording.phases, traced_lines);
     let endless = |phase: &Phase| Phase {
         footprint_bytes: i64::MAX as u64,
-        curve: phase.filling_curve(),
+        curve: with_cleared(phase, touched),
         core: phase.core.clone().map(|core| CoreDetail { cleared_curve: None, ..core }),
         ..phase.clone()
     };
     let phases = recording.phases.iter().map(endless).collect();
     let recording = Recording::new(recording.origin.clone(), phases);
     Ok(Profile { name: profile.name.clone(), data: ProfileData::Recording(recording) })
+}
+
+/// Of the lines that the kernel cleared, the share that the program touches where it touches so many in all.
+fn touched_share(phases: &[Phase], traced_lines: u64) -> f64 {
+    let all = |mpki: &dyn Fn(&Phase) -> f64| -> f64 {
+        phases.iter().map(|phase| mpki(phase) * phase.instructions as f64 / 1000.0).sum()
+    };
+    let own = all(&|phase| phase.curve.mpki(f64::MAX).value);
+    let cleared = all(&|phase| phase.cleared_mpki(f64::MAX));
+    if cleared > 0.0 { ((traced_lines as f64 - own) / cleared).clamp(0.0, 1.0) } else { 1.0 }
+}
+
+/// The phase's own curve and such a share of what the kernel cleared.
+fn with_cleared(phase: &Phase, share: f64) -> MissRateCurve {
+    let cleared = phase.core.as_ref().and_then(|core| core.cleared_curve.as_ref());
+    let Some(cleared) = cleared else { return phase.curve.clone() };
+    let scaled = |point: &CurvePoint| CurvePoint { mpki: share * point.mpki, ..*point };
+    let touched = MissRateCurve::new(cleared.points().iter().map(scaled).collect());
+    phase.curve.plus(&touched.expect("as many points, no higher"))
 }
 
 #[cfg(test)]
@@ -177,11 +199,21 @@ mod tests {
             ProfileData::Table(_) => panic!("a recording"),
         };
         let profile = library.get("sort").unwrap();
-        let replayed = phases(&repeated(profile).unwrap());
-        for (phase, replayed) in phases(profile).iter().zip(replayed) {
-            let mpki = |phase: &Phase| phase.curve.mpki(1048576.0).value;
-            assert!((mpki(phase) + phase.cleared_mpki(1048576.0) - mpki(&replayed)).abs() < 1e-9);
-            assert_eq!(replayed.cleared_mpki(1048576.0), 0.0);
+        let thousands = |phase: &Phase| phase.instructions as f64 / 1000.0;
+        let of = |mpki: fn(&Phase) -> f64| -> f64 {
+            phases(profile).iter().map(|phase| mpki(phase) * thousands(phase)).sum()
+        };
+        let own = of(|phase| phase.curve.mpki(f64::MAX).value);
+        let cleared = of(|phase| phase.cleared_mpki(f64::MAX));
+        for share in [0.75, 1.0] {
+            let lines = (own + share * cleared).round() as u64;
+            let replayed = phases(&repeated(profile, lines).unwrap());
+            for (phase, replayed) in phases(profile).iter().zip(replayed) {
+                let mpki = |phase: &Phase| phase.curve.mpki(1048576.0).value;
+                let expected = mpki(phase) + share * phase.cleared_mpki(1048576.0);
+                assert!((expected / mpki(&replayed) - 1.0).abs() < 1e-5, "{expected}");
+                assert_eq!(replayed.cleared_mpki(1048576.0), 0.0);
+            }
         }
         assert!(phases(profile).iter().any(|phase| phase.cleared_mpki(1048576.0) > 1.0));
     }
