@@ -13,7 +13,7 @@ PREFIX ?= /usr/local
 # What packages are built as; another one for a try.
 PACKAGE_PROFILE ?= release
 
-.PHONY: help demo install uninstall deb wheel packages test-packages release-check test lint bench fuzz profiles clean
+.PHONY: help demo install uninstall deb wheel packages test-packages release-check test lint bench bench-counts fuzz profiles clean
 
 help:  ## What can be asked for
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -71,6 +71,10 @@ test:  ## All that CI runs
 bench:  ## The benchmarks; docs/benchmarks.md has the last figures
 	@scripts/setup.sh build
 	cargo bench --workspace --locked
+
+bench-counts:  ## The main benchmarks in counted instructions; names those that take over 5 % more than scripts/bench-counts.tsv has
+	@scripts/setup.sh bench-counts
+	scripts/bench-counts.py
 
 fuzz:  ## Each fuzz target for a minute (SECONDS_EACH=n to change); needs cargo-fuzz
 	@command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz

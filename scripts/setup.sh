@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
-# Makes sure that the system packages for a goal are there: `scripts/setup.sh build|test|deb|packages|test-packages`.
+# Makes sure that the system packages for a goal are there: `scripts/setup.sh build|test|deb|packages|test-packages|bench-counts`.
 # Installs what is missing when root on Debian or Ubuntu; otherwise says exactly what to install.
 set -euo pipefail
 
-goal=${1:?usage: scripts/setup.sh build|test|deb|packages|test-packages}
+goal=${1:?usage: scripts/setup.sh build|test|deb|packages|test-packages|bench-counts}
 
 # command -> Debian package that has it
 declare -A package_of=([cc]=gcc)
-if [ "$goal" != build ]; then
+if [ "$goal" = bench-counts ]; then
+    package_of[valgrind]=valgrind
+    package_of[python3]=python3
+elif [ "$goal" != build ]; then
     # The Debian package: its libraries are looked up, its programs stripped. The tests make one too.
     package_of[dpkg-shlibdeps]=dpkg-dev
     package_of[strip]=binutils

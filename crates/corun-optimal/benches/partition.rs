@@ -1,9 +1,9 @@
 //! Time to the proven optimal partition.
 //!
-//! `cargo bench -p corun-optimal --bench partition`. With `CORUN_SOLO_TABLE` naming the public table
-//! of solo figures by ways its programs are used (every so many by name, `CORUN_BENCH_SKIP` of
-//! them left out first), else made-up ones. `CORUN_BENCH_PROGRAMS=16` adds the sizes that take
-//! seconds, `CORUN_BENCH_ONLY=stp` leaves out the other objectives.
+//! `cargo bench -p corun-optimal --bench partition` prints a table of all cases first; with arguments, such as a filter,
+//! times alone. With `CORUN_SOLO_TABLE` naming the public table of solo figures by ways its programs are used (every so
+//! many by name, `CORUN_BENCH_SKIP` of them left out first), else made-up ones. `CORUN_BENCH_PROGRAMS=16` adds the sizes
+//! that take seconds, `CORUN_BENCH_ONLY=stp` leaves out the other objectives.
 
 #[path = "../tests/optimal/programs.rs"]
 mod programs;
@@ -19,6 +19,13 @@ use corun_profile::{MeasuredOn, Profile, import_csv};
 use divan::{Bencher, black_box};
 
 fn main() {
+    if std::env::args().skip(1).all(|argument| argument == "--bench") {
+        show_all();
+    }
+    divan::main();
+}
+
+fn show_all() {
     let most: usize = number("CORUN_BENCH_PROGRAMS").unwrap_or(12);
     for (kind, ways, programs) in [
         (Kind::Strict, 11, 8),
@@ -37,7 +44,6 @@ fn main() {
             show(kind, ways, programs);
         }
     }
-    divan::main();
 }
 
 fn number(name: &str) -> Option<usize> {

@@ -1,8 +1,8 @@
 //! Time to the proven optimum, beside its baseline: every placement that symmetry leaves, visited
 //! without bounds.
 //!
-//! `cargo bench -p corun-optimal`. With `CORUN_SOLO_TABLE` naming the public table of solo figures
-//! by ways its programs are used, else made-up ones.
+//! `cargo bench -p corun-optimal` prints a table of all cases first; with arguments, such as a filter, times alone. With
+//! `CORUN_SOLO_TABLE` naming the public table of solo figures by ways its programs are used, else made-up ones.
 
 #[path = "../tests/optimal/machines.rs"]
 #[allow(dead_code)] // The tests use the others.
@@ -19,6 +19,14 @@ use corun_profile::{MeasuredOn, Profile, import_csv};
 use divan::{Bencher, black_box};
 
 fn main() {
+    if std::env::args().skip(1).all(|argument| argument == "--bench") {
+        show();
+    }
+    divan::main();
+}
+
+/// Prints what each objective's search does in each case.
+fn show() {
     for (what, machine, count) in cases() {
         let (model, programs) = set(machine, count);
         let problem = PlacementProblem::new(&model, &programs).unwrap();
@@ -41,7 +49,6 @@ fn main() {
         println!("{what}: {random:?}");
         println!("{what}: {:?} placements", placer.count_placements(4_000_000));
     }
-    divan::main();
 }
 
 fn objectives() -> [(&'static str, Objective); 4] {

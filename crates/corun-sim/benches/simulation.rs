@@ -1,7 +1,8 @@
 //! How many simulated seconds a second: the main experiment of `corun compare`, and twice as many
 //! threads as CPUs. The baseline is the same without memory of the model's solutions.
 //!
-//! `cargo bench -p corun-sim` prints the time of each; then simulated seconds per second.
+//! `cargo bench -p corun-sim` prints simulated seconds per second, then the time of each; with arguments, such as a
+//! filter, times alone.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -22,7 +23,9 @@ const POLICIES: [&str; 4] = ["linux-default", "random", "di", "dio"];
 const SEEDS: u64 = 10;
 
 fn main() {
-    simulated_seconds_per_second();
+    if std::env::args().skip(1).all(|argument| argument == "--bench") {
+        simulated_seconds_per_second();
+    }
     divan::main();
 }
 

@@ -31,8 +31,8 @@ struct Item {
     thread: usize,
     /// Misses per 1000 instructions; none when not known yet.
     mpki: Option<f64>,
-    /// The leaves it may use, ascending; none: all.
-    leaves: Option<Vec<usize>>,
+    /// The leaves it may use, ascending; none: all. Items that may use the same share one list.
+    leaves: Option<Arc<[usize]>>,
     /// The leaf it is held on, or runs on or ran on last.
     at: Option<usize>,
     /// Items of one class have the same miss rate and may use the same leaves: which of them sits
@@ -72,12 +72,12 @@ impl<'a> Spread<'a> {
             .map(|(index, (thread, &mpki))| Item {
                 thread: index,
                 mpki: mpki.filter(|mpki| mpki.is_finite()),
-                leaves: (!usable.is_subset(cpus(index))).then(|| tree.leaves_of(cpus(index))),
+                leaves: (!usable.is_subset(cpus(index))).then(|| memory.leaves_of(cpus(index))),
                 at: place_now(thread).and_then(|cpu| tree.leaf(cpu)),
                 class: 0,
             })
             .collect();
-        let width = |item: &Item| item.leaves.as_ref().map_or(usize::MAX, Vec::len);
+        let width = |item: &Item| item.leaves.as_ref().map_or(usize::MAX, |leaves| leaves.len());
         let rate = |item: &Item| item.mpki.unwrap_or(f64::NEG_INFINITY);
         // A stable sort: ties stay in the order of the view, which is that of the ids.
         items.sort_by(|one, other| {
@@ -205,7 +205,7 @@ fn classify(items: &mut [Item]) {
     for index in 0..items.len() {
         let (before, rest) = items.split_at_mut(index);
         let item = &mut rest[0];
-        let size = |leaves: &Option<Vec<usize>>| leaves.as_ref().map(Vec::len);
+        let size = |leaves: &Option<Arc<[usize]>>| leaves.as_ref().map(|leaves| leaves.len());
         let same = before
             .iter()
             .rev()

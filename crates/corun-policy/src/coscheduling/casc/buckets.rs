@@ -9,8 +9,6 @@
 //! threshold but the highest leaves each CPU a thread where many threads are alike. With the highest the CPUs come down
 //! together, and the paper's own example (threshold 5 for the threads of Fig. 4) comes out.
 
-use std::cmp::Reverse;
-
 /// A thread as bucketization sees it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Item {
@@ -95,8 +93,11 @@ fn leaves_enough(items: &[Item], max_pcmr: &[u32], min_threads: usize) -> bool {
         .all(|(place, &cap)| levels.partition_point(|&level| level <= cap) >= each * (place + 1))
 }
 
-/// No thread may be restricted any more by lowering this CPU.
-const CLOSED: u32 = u32::MAX;
+/// Ranks from here on: lowering this CPU would restrict a thread that has no other.
+const CLOSED: u64 = u64::MAX << 32;
+
+/// The CPU stands in the lowest bits of its rank.
+const CPU_BITS: u32 = 24;
 
 struct Lowering {
     max_pcmr: Vec<u32>,
@@ -107,8 +108,8 @@ struct Lowering {
     at_level: Vec<Vec<usize>>,
     /// By thread: CPUs that it may still use.
     open: Vec<u32>,
-    /// By CPU: threads that lowering it by one newly restricts.
-    penalty: Vec<u32>,
+    /// By CPU: its rank in the order in which CPUs are lowered, lowest first.
+    ranks: Vec<u64>,
     /// By CPU and thread, where not all may run everywhere.
     usable: Option<Vec<Vec<bool>>>,
 }
@@ -131,30 +132,30 @@ impl Lowering {
                 .iter()
                 .map(|item| (0..cpus).filter(|&cpu| item.may_use(cpu)).count() as u32)
                 .collect(),
-            penalty: vec![0; cpus],
+            ranks: vec![CLOSED; cpus],
             usable: held.then(|| (0..cpus).map(of_cpu).collect()),
         };
         for cpu in 0..cpus {
-            lowering.penalty[cpu] = lowering.penalty_of(cpu);
+            lowering.ranks[cpu] = lowering.rank_of(cpu);
         }
         lowering
     }
 
-    /// Threads that may use a CPU up to its present MAX_PCMR and not below it.
-    fn marginal(&self, cpu: usize) -> impl Iterator<Item = usize> + '_ {
-        let level = &self.at_level[self.max_pcmr[cpu] as usize];
-        let usable = self.usable.as_ref().map(|usable| &usable[cpu]);
-        level.iter().copied().filter(move |&thread| usable.is_none_or(|usable| usable[thread]))
-    }
-
-    fn penalty_of(&self, cpu: usize) -> u32 {
-        let last = self.marginal(cpu).any(|thread| self.open[thread] <= 1);
-        if self.max_pcmr[cpu] == 0 || last { CLOSED } else { self.marginal(cpu).count() as u32 }
-    }
-
-    /// The order in which CPUs are lowered.
-    fn rank(&self, cpu: usize) -> (u32, Reverse<u32>, usize) {
-        (self.penalty[cpu], Reverse(self.max_pcmr[cpu]), cpu)
+    /// By the threads that lowering a CPU newly restricts, the fewest first, then by its MAX_PCMR, the highest first, then
+    /// by the CPU. One number, since each step compares those of all CPUs.
+    fn rank_of(&self, cpu: usize) -> u64 {
+        let max_pcmr = self.max_pcmr[cpu];
+        let mut restricted = 0_u64;
+        for thread in marginal(&self.at_level, self.usable.as_deref(), cpu, max_pcmr) {
+            if self.open[thread] <= 1 {
+                return CLOSED;
+            }
+            restricted += 1;
+        }
+        if max_pcmr == 0 {
+            return CLOSED;
+        }
+        (restricted << 32) | (u64::from(100 - max_pcmr) << CPU_BITS) | cpu as u64
     }
 
     /// Lowers until the threshold is met, or nobody can be lowered any more.
@@ -163,21 +164,16 @@ impl Lowering {
         let most = threshold * cpus as f64;
         while f64::from(self.sum) > most {
             // The best and the next best; until that one is better, the best goes on.
-            let mut least = (CLOSED, Reverse(0), 0);
-            let mut next = least;
-            for rank in (0..cpus).map(|cpu| self.rank(cpu)) {
-                if rank < least {
-                    (least, next) = (rank, least);
-                } else if rank < next {
-                    next = rank;
-                }
+            let (mut least, mut next) = (CLOSED, CLOSED);
+            for &rank in &self.ranks {
+                next = next.min(least.max(rank));
+                least = least.min(rank);
             }
-            let (penalty, _, cpu) = least;
-            if penalty == CLOSED {
+            if least == CLOSED {
                 return;
             }
-            while f64::from(self.sum) > most && self.penalty[cpu] != CLOSED && self.rank(cpu) < next
-            {
+            let cpu = (least & ((1 << CPU_BITS) - 1)) as usize;
+            while f64::from(self.sum) > most && self.ranks[cpu] < next {
                 self.lower(cpu);
             }
         }
@@ -197,26 +193,37 @@ impl Lowering {
     }
 
     fn lower(&mut self, cpu: usize) {
-        let restricted: Vec<usize> = self.marginal(cpu).collect();
+        let level = self.max_pcmr[cpu];
         let mut last = false;
-        for &thread in &restricted {
+        for thread in marginal(&self.at_level, self.usable.as_deref(), cpu, level) {
             self.open[thread] -= 1;
             last |= self.open[thread] <= 1;
         }
-        let level = self.max_pcmr[cpu];
         self.max_pcmr[cpu] -= 1;
         self.sum -= 1;
         self.steps.push(cpu);
-        self.penalty[cpu] = self.penalty_of(cpu);
+        self.ranks[cpu] = self.rank_of(cpu);
         if last {
             // Somebody has one CPU left: whichever it is, it stays open.
             for other in 0..self.max_pcmr.len() {
                 if self.max_pcmr[other] == level {
-                    self.penalty[other] = self.penalty_of(other);
+                    self.ranks[other] = self.rank_of(other);
                 }
             }
         }
     }
+}
+
+/// Threads that may use a CPU of this MAX_PCMR and not once it is lowered.
+fn marginal(
+    at_level: &[Vec<usize>],
+    usable: Option<&[Vec<bool>]>,
+    cpu: usize,
+    max_pcmr: u32,
+) -> impl Iterator<Item = usize> {
+    let usable = usable.map(|usable| &usable[cpu]);
+    let level = at_level[max_pcmr as usize].iter().copied();
+    level.filter(move |&thread| usable.is_none_or(|usable| usable[thread]))
 }
 
 #[cfg(test)]

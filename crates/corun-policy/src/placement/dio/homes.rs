@@ -17,15 +17,14 @@ pub(super) fn cpus(view: &View<'_>) -> Option<Vec<CpuSet>> {
     let node_of = |cpu| Some(machine.cpus()[machine.cpu_index(cpu)?].node);
     let nodes: Vec<Option<usize>> =
         view.threads.iter().map(|thread| node_of(thread.cpu?)).collect();
-    let mut cores = vec![std::collections::BTreeSet::new(); machine.nodes().len()];
-    for cpu in machine.cpus() {
-        cores[cpu.node].insert(cpu.core);
-    }
-    let free = |node: usize| {
-        let threads = nodes.iter().filter(|one| **one == Some(node)).count();
-        cores[node].len() as i64 - threads as i64
-    };
-    let free: Vec<i64> = (0..cores.len()).map(free).collect();
+    let mut cores: Vec<(usize, usize)> =
+        machine.cpus().iter().map(|cpu| (cpu.node, cpu.core)).collect();
+    cores.sort_unstable();
+    cores.dedup();
+    // Cores less threads, by node.
+    let mut free = vec![0_i64; machine.nodes().len()];
+    cores.iter().for_each(|&(node, _)| free[node] += 1);
+    nodes.iter().flatten().for_each(|&node| free[node] -= 1);
     if free.iter().any(|&free| free < 0) && free.iter().any(|&free| free > 0) {
         return None;
     }

@@ -22,7 +22,12 @@ struct KnownTree {
     cpus: Vec<Cpu>,
     usable: CpuSet,
     tree: Arc<Tree>,
+    /// The leaves of sets of CPUs that were asked for. Threads of one node have the same set.
+    leaves: Vec<(CpuSet, Arc<[usize]>)>,
 }
+
+/// Sets of CPUs whose leaves are kept. Threads that all have sets of their own cost no more than to find them out.
+const KEPT_SETS: usize = 16;
 
 impl Memory {
     /// The tree of the machine's usable CPUs.
@@ -41,8 +46,23 @@ impl Memory {
             cpus: machine.cpus().to_vec(),
             usable: usable.clone(),
             tree: Arc::clone(&tree),
+            leaves: Vec::new(),
         });
         tree
+    }
+
+    /// The leaves of those CPUs of the set that are in the tree that was asked for last, ascending.
+    pub(super) fn leaves_of(&mut self, cpus: &CpuSet) -> Arc<[usize]> {
+        let Some(known) = &mut self.tree else { return Arc::default() };
+        if let Some((_, leaves)) = known.leaves.iter().find(|(set, _)| set == cpus) {
+            return Arc::clone(leaves);
+        }
+        if known.leaves.len() == KEPT_SETS {
+            known.leaves.clear();
+        }
+        let leaves: Arc<[usize]> = known.tree.leaves_of(cpus).into();
+        known.leaves.push((cpus.clone(), Arc::clone(&leaves)));
+        leaves
     }
 
     /// The places of items that agree with these in all that places depend on, if the last sort

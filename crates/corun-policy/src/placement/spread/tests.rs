@@ -279,6 +279,22 @@ fn stays(items: &[Item], places: &[usize]) -> usize {
     count
 }
 
+/// More sets of CPUs than are kept, each asked for twice, and once more after all others.
+#[test]
+fn leaves_that_are_kept_are_those_of_the_tree() {
+    let machine = fixture::tree(2, 2, 8);
+    let mut memory = Memory::default();
+    let tree = memory.tree(&machine, &machine.cpu_set());
+    for round in 0..2 {
+        for first in 0..30 {
+            let cpus = CpuSet::from_iter([CpuId(first), CpuId(first + 1), CpuId(99)]);
+            let leaves = [memory.leaves_of(&cpus), memory.leaves_of(&cpus)];
+            assert!(leaves.iter().all(|one| **one == tree.leaves_of(&cpus)), "{round}: {first}");
+            assert_eq!(leaves[0].len(), 2);
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn no_exchange_keeps_more_threads_in_place(
