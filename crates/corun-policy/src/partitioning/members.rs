@@ -32,7 +32,7 @@ pub(crate) fn members(view: &View<'_>) -> Vec<Members> {
 
 /// The LLC that a thread uses. A thread that is held on one LLC is on its way there where it ran elsewhere last: a policy
 /// that places sent it there in this round, or it waited too long for its CPUs and runs elsewhere for a moment.
-fn llc_of(thread: &ThreadView, machine: &Machine) -> Option<usize> {
+pub(crate) fn llc_of(thread: &ThreadView, machine: &Machine) -> Option<usize> {
     let last = machine.cpu_index(thread.cpu?)?;
     let mut held = thread.allowed.iter().filter_map(|cpu| machine.cpu_index(cpu));
     let llc = |cpu: usize| machine.cpus()[cpu].llc;

@@ -492,7 +492,7 @@ impl Policy for Corun {
         self.note_neighbours(view.machine, &running);
         self.note_pages(view);
         let mut plan = self.parts.adopted(view).unwrap_or_default();
-        self.parts.forget_ended(view);
+        self.parts.forget_gone(view, &mut plan);
         let is_resting = self.checks.is_on() && !self.checks.is_visiting();
         if is_resting {
             self.measure(view, &running, predictor.as_ref(), Spell::Usual);
@@ -522,7 +522,8 @@ impl Policy for Corun {
         if !is_resting {
             self.measure(view, &running, predictor.as_ref(), spell);
         }
-        if let Some(plan) = self.crowd(view) {
+        if let Some(crowded) = self.crowd(view) {
+            plan.steps.extend(crowded.steps);
             return plan;
         }
         // Their CPUs may be given to others, and they are not to wait for those when they wake.

@@ -1,6 +1,7 @@
 //! Tests of the simulator as a whole.
 
 mod barriers;
+mod divided;
 mod fixture;
 mod mix;
 mod policies;

@@ -415,7 +415,7 @@ impl Corun {
         }
         let mut search = self.search(model, threads);
         let (from, to) = (search.predicted(now), search.predicted(to));
-        self.steps(view.machine, running, (&from, &to), &mut plan);
+        self.steps(view, running, (&from, &to), &mut plan);
         self.settled = None;
         plan
     }

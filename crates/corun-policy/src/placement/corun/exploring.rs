@@ -14,7 +14,7 @@ use super::cost::Cost;
 use super::learned::World;
 use super::search::{Predicted, Search, Situation};
 use super::trial::{Companions, TRIAL_PART, companions};
-use crate::{Action, CachePart, Plan, ThreadId, ThreadView, View};
+use crate::{Action, Plan, ThreadId, ThreadView, View};
 
 /// What a trial must be expected to bring beyond its cost, as a share of the objective.
 const LEAST_WORTH: f64 = 0.001;
@@ -64,7 +64,7 @@ impl Corun {
         }
         for &llc in &best.llcs {
             let reason = || format!("LLC {llc} whole while {} are sampled", of.join(" and "));
-            self.parts.ask((llc, Vec::<CachePart>::new()), true, reason, running, plan);
+            self.parts.ask((llc, Vec::new()), true, reason, (view, running), plan);
         }
         self.trials.begin_places(key, view.now, self.interval_s(machine));
     }
@@ -175,7 +175,7 @@ impl Corun {
     /// Threads that were on trial go back, where they did better before by what is known now.
     pub(super) fn go_back(
         &mut self,
-        machine: &Machine,
+        view: &View<'_>,
         running: &[&ThreadView],
         search: &mut Search<'_>,
         (at, before): (&Predicted, &Situation),
@@ -193,10 +193,10 @@ impl Corun {
                     "{}: back where it was, all {now:.3} to {then:.3}, predicted after sampling",
                     thread.program
                 );
-                self.hold(machine, thread, cpu, reason, plan);
+                self.hold(view.machine, thread, cpu, reason, plan);
             }
         }
-        self.divide(machine, running, &before.situation, Some((at, &before)), plan);
+        self.divide(view, running, &before.situation, Some((at, &before)), plan);
     }
 
     /// Holds a thread on a CPU (index).

@@ -79,7 +79,7 @@ impl Corun {
         let mut plan = Plan::none();
         if self.settled.as_ref().is_some_and(|one| one.answers(&now, threads, horizon_s)) {
             // A trial may have ended.
-            self.divide(view.machine, running, &now, None, &mut plan);
+            self.divide(view, running, &now, None, &mut plan);
             return plan;
         }
         let mut search = self.search(model, threads);
@@ -92,14 +92,14 @@ impl Corun {
                 self.begin_check(view.machine, running, &mut search, &change, &mut plan);
             }
             Some(change) => {
-                self.steps(view.machine, running, (&change.from, &change.to), &mut plan);
+                self.steps(view, running, (&change.from, &change.to), &mut plan);
             }
             None => {
-                self.divide(view.machine, running, &now, None, &mut plan);
+                self.divide(view, running, &now, None, &mut plan);
                 let at = search.predicted(now.clone());
                 self.tell_slower(running, &at, &mut plan);
                 if let Some(origin) = &origin {
-                    self.go_back(view.machine, running, &mut search, (&at, origin), &mut plan);
+                    self.go_back(view, running, &mut search, (&at, origin), &mut plan);
                 }
                 if plan.steps.is_empty() {
                     self.try_places(view, running, &mut search, (&at, horizon_s), &mut plan);
@@ -208,11 +208,12 @@ impl Corun {
 
     pub(super) fn steps(
         &mut self,
-        machine: &Machine,
+        view: &View<'_>,
         running: &[&ThreadView],
         (from, to): (&Predicted, &Predicted),
         plan: &mut Plan,
     ) {
+        let machine = view.machine;
         let (now, goal) = (&from.situation, &to.situation);
         let value =
             |at: &Predicted| self.objective.value_at(machine, &at.situation.cpus, &at.outcomes);
@@ -244,14 +245,14 @@ impl Corun {
                 self.sent.insert(thread.id, node);
             }
         }
-        self.divide(machine, running, goal, Some((from, to)), plan);
+        self.divide(view, running, goal, Some((from, to)), plan);
         self.told_slower = slower.iter().map(|&index| running[index].id).collect();
     }
 
     /// Asks for the ways of a situation, LLC by LLC where they are not what was asked for last.
     pub(super) fn divide(
         &mut self,
-        machine: &Machine,
+        view: &View<'_>,
         running: &[&ThreadView],
         goal: &Situation,
         predicted: Option<(&Predicted, &Predicted)>,
@@ -260,6 +261,7 @@ impl Corun {
         if !self.divides_ways {
             return;
         }
+        let machine = view.machine;
         for llc in 0..machine.llcs().len() {
             let parts = parts_of(machine, running, goal, llc);
             let here = |index: &usize| machine.cpus()[goal.cpus[*index]].llc == llc;
@@ -267,7 +269,7 @@ impl Corun {
                 continue;
             }
             let reason = || self::reason(machine, running, llc, &parts, predicted);
-            self.parts.ask((llc, parts.clone()), false, reason, running, plan);
+            self.parts.ask((llc, parts.clone()), false, reason, (view, running), plan);
         }
     }
 
@@ -334,7 +336,7 @@ impl Corun {
             }
             let reason =
                 || format!("LLC {llc}: sampling {program} with {ways} of {} ways", divisible.ways);
-            self.parts.ask((llc, parts), true, reason, running, plan);
+            self.parts.ask((llc, parts), true, reason, (view, running), plan);
             self.trials.begin(program, ways, view.now, self.interval_s(view.machine));
             return;
         }

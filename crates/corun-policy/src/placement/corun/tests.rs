@@ -487,3 +487,4 @@ mod caps;
 mod checks;
 mod crowded;
 mod division;
+mod sheltered;

@@ -7,7 +7,7 @@ use super::*;
 use crate::Partition;
 
 /// One LLC of 16 ways and 8 MiB, four cores: a machine whose LLC the hardware can divide, or not.
-fn one_llc(can_be_partitioned: bool) -> Machine {
+pub(super) fn one_llc(can_be_partitioned: bool) -> Machine {
     fn mark(objects: &mut [ObjectSpec], can_be_partitioned: bool) {
         for object in objects {
             if object.level == Some(3) {
@@ -57,7 +57,7 @@ fn index_of_core(machine: &Machine, core: usize) -> usize {
     (0..machine.cpus().len()).find(|&cpu| machine.cpus()[cpu].core == core).unwrap()
 }
 
-fn on_cores(machine: &Machine, programs: &[&str]) -> Vec<ThreadView> {
+pub(super) fn on_cores(machine: &Machine, programs: &[&str]) -> Vec<ThreadView> {
     let cpus: Vec<usize> = (0..programs.len()).map(|core| index_of_core(machine, core)).collect();
     threads(machine, programs, &cpus)
 }
@@ -231,7 +231,7 @@ fn a_program_that_starts_again_has_its_former_ways() {
     let before = masks.clone();
     take_ways(&plan, &mut masks);
     assert_eq!(masks, [before[0], before[1], 0, before[3], before[2]]);
-    // Another program that comes is in no part: it is none of those that ended.
+    // Another program that comes has the ways of none that ended, but a part.
     let other = ThreadView {
         id: ThreadId(5),
         process: ProcessId(5),
@@ -240,7 +240,13 @@ fn a_program_that_starts_again_has_its_former_ways() {
     };
     threads.remove(0);
     threads.push(other);
-    assert_eq!(policy.on_event(&Event::Arrived(ThreadId(5)), &at(&machine, &threads, 60.2)), None);
+    let plan =
+        policy.on_event(&Event::Arrived(ThreadId(5)), &at(&machine, &threads, 60.2)).unwrap();
+    masks.push(0);
+    take_ways(&plan, &mut masks);
+    assert_eq!(masks[..5], [0, before[1], 0, before[3], before[2]]);
+    let widest = before[1..].iter().max_by_key(|mask| mask.count_ones()).unwrap();
+    assert_eq!(masks[5].count_ones(), widest.count_ones());
 }
 
 /// Programs without profiles: from what they count, and from trials, the policy finds a division that is nearly
