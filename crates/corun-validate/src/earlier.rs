@@ -29,6 +29,9 @@ struct Solo {
 #[derive(Debug, Deserialize)]
 struct Members {
     members: Vec<Member>,
+    /// Documents of earlier versions know none.
+    #[serde(default)]
+    further_rounds: usize,
 }
 
 #[derive(Debug, Deserialize)]
@@ -66,10 +69,12 @@ impl EarlierRun {
         let of_known = self.groups.iter().filter_map(|group| {
             let members = group.members.iter().map(|one| place(&one.name));
             let slowdowns = group.members.iter().map(|one| one.measured_slowdown).collect();
-            Some((members.collect::<Option<ProgramGroup>>()?, Some(MeasuredGroup { slowdowns })))
+            let further_rounds = group.further_rounds;
+            let measured = MeasuredGroup { slowdowns, further_rounds };
+            Some((members.collect::<Option<ProgramGroup>>()?, Some(measured)))
         });
         let (groups, of_groups) = of_known.unzip();
-        let plan = RoundPlan { rounds: self.rounds, groups, seed: 0 };
+        let plan = RoundPlan { rounds: self.rounds, groups, ..RoundPlan::default() };
         let solo = names.iter().map(solo).collect();
         let measured = Measured {
             rounds: self.rounds,

@@ -2,7 +2,8 @@
 //! and sets the times beside what was predicted.
 //!
 //! [`measure`] runs the programs by turns, round after round: each alone, then each group at once on
-//! CPUs of its own, with every member started again until all have run once beside all the others.
+//! CPUs of its own, with every member started again until all have run once beside all the others. Groups whose
+//! slowdown could become clear get further rounds.
 //! [`estimate`] makes a figure with its interval of the rounds, and [`agreement`] says how far
 //! predictions are off. No hardware counter is needed: the instructions are those of the recording,
 //! the time is the CPU time that the kernel charges. Before and after each run alone the core is asked
@@ -15,6 +16,7 @@
 mod agreement;
 mod earlier;
 mod estimate;
+mod further;
 mod keep;
 mod measure;
 mod native;

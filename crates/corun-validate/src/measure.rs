@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::estimate::{Estimate, estimate};
+use crate::further::{further_rounds, is_enough};
 use crate::native::Native;
 use crate::once::RunError;
 use crate::plan::{RoundPlan, Turn};
@@ -18,7 +19,7 @@ const REPEATS: usize = 3;
 /// What was measured.
 #[derive(Debug, Default)]
 pub struct Measured {
-    /// Whole rounds, fewer than planned where the caller stopped it.
+    /// Whole first rounds, fewer than planned where the caller stopped it.
     pub rounds: usize,
     /// How much of its core a program had alone.
     pub core: CoreUse,
@@ -46,7 +47,8 @@ pub struct CoreUse {
 /// A program alone.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasuredSolo {
-    /// CPU seconds of a run: of the rounds in which it had the core for itself, where there are any.
+    /// CPU seconds of a run: of the rounds in which it had the core for itself, where there are any, and of the further
+    /// ones alone where there are enough.
     pub cpu_s: Estimate,
     /// Had it?
     pub had_core: bool,
@@ -58,6 +60,8 @@ pub struct MeasuredGroup {
     /// Each member's slowdown: its CPU time beside the others by that alone in the same round, of the rounds
     /// in which it had the core for itself alone.
     pub slowdowns: Vec<Estimate>,
+    /// Further rounds, of which these slowdowns are; 0: they are of the first rounds.
+    pub further_rounds: usize,
 }
 
 /// A program that was left out.
@@ -69,7 +73,7 @@ pub struct LeftOut {
     pub why: RunError,
 }
 
-/// Measures a plan. `go_on` hears the share that is done, 0 to 1, and what comes next; where it says
+/// Measures a plan: the first rounds, then those further ones that groups get. `go_on` hears the share that is done, 0 to 1, and what comes next; where it says
 /// no, the measurement stops, and what the whole rounds before told is what was measured.
 ///
 /// # Errors
@@ -107,7 +111,7 @@ pub(crate) trait Runner {
     ) -> Result<Vec<f64>, (usize, RunError)>;
 }
 
-fn measure_on(
+pub(crate) fn measure_on(
     runner: &dyn Runner,
     names: &[&str],
     plan: &RoundPlan,
@@ -117,8 +121,8 @@ fn measure_on(
         runner,
         names,
         go_on,
-        solo: vec![Vec::new(); names.len()],
-        groups: plan.groups.iter().map(|group| vec![Vec::new(); group.len()]).collect(),
+        first: Runs::none(names.len(), plan),
+        further: Runs::none(names.len(), plan),
         left_out: Vec::new(),
         additions_per_cycle: 0.0,
         timed: Vec::new(),
@@ -128,23 +132,43 @@ fn measure_on(
     for subject in 0..names.len() {
         rounds.once(0.0, subject)?;
     }
-    for round in 0..plan.rounds {
-        match rounds.round(plan, round) {
-            Err(RunError::Stopped) if round > 0 => return Ok(rounds.finish(plan, round)),
-            other => other?,
+    let whole = rounds.first_rounds(plan)?;
+    // Who was stopped in the first rounds runs nothing more.
+    if whole == plan.rounds {
+        rounds.further_rounds(plan)?;
+    }
+    Ok(rounds.finish(plan, whole))
+}
+
+/// What rounds gave, the first or the further ones.
+struct Runs {
+    /// Runs by subject and round.
+    solo: Vec<Vec<SoloRun>>,
+    /// CPU seconds by group, member and round.
+    groups: Vec<Vec<Vec<f64>>>,
+}
+
+impl Runs {
+    fn none(subjects: usize, plan: &RoundPlan) -> Self {
+        Self {
+            solo: vec![Vec::new(); subjects],
+            groups: plan.groups.iter().map(|group| vec![Vec::new(); group.len()]).collect(),
         }
     }
-    Ok(rounds.finish(plan, plan.rounds))
+
+    /// What a round that was not ended has left would be paired with nothing.
+    fn truncate(&mut self, rounds: usize) {
+        self.solo.iter_mut().for_each(|runs| runs.truncate(rounds));
+        self.groups.iter_mut().flatten().for_each(|runs| runs.truncate(rounds));
+    }
 }
 
 struct Rounds<'a> {
     runner: &'a dyn Runner,
     names: &'a [&'a str],
     go_on: &'a (dyn Fn(f64, &str) -> bool + Sync),
-    /// Runs by subject and round.
-    solo: Vec<Vec<SoloRun>>,
-    /// CPU seconds by group, member and round.
-    groups: Vec<Vec<Vec<f64>>>,
+    first: Runs,
+    further: Runs,
     left_out: Vec<LeftOut>,
     /// The most that the core did so far.
     additions_per_cycle: f64,
@@ -153,13 +177,80 @@ struct Rounds<'a> {
 }
 
 impl Rounds<'_> {
-    fn round(&mut self, plan: &RoundPlan, round: usize) -> Result<(), RunError> {
-        let turns = plan.turns(round, self.names.len());
+    /// Everything, round after round. Answers the whole rounds.
+    fn first_rounds(&mut self, plan: &RoundPlan) -> Result<usize, RunError> {
+        let subjects: Vec<usize> = (0..self.names.len()).collect();
+        let groups: Vec<usize> = (0..plan.groups.len()).collect();
+        // Further rounds may follow, as many as these or more: nobody knows yet.
+        let share = if plan.most_further >= plan.rounds { 0.5 } else { 1.0 };
+        for round in 0..plan.rounds {
+            let turns = plan.turns(round, &subjects, &groups);
+            let done = |at: usize| {
+                share * (round as f64 + at as f64 / turns.len() as f64) / plan.rounds as f64
+            };
+            let ran = self.round(plan, &turns, &done, |rounds| &mut rounds.first);
+            match ran {
+                Err(RunError::Stopped) if round > 0 => {
+                    self.first.truncate(round);
+                    return Ok(round);
+                }
+                other => other?,
+            }
+        }
+        Ok(plan.rounds)
+    }
+
+    /// Groups that the first rounds chose, and their members alone.
+    fn further_rounds(&mut self, plan: &RoundPlan) -> Result<(), RunError> {
+        let of_group = |at: usize| {
+            let slowdowns = self.slowdowns(&self.first, plan, at);
+            slowdowns.map_or(0, |first| further_rounds(&first, plan.most_further))
+        };
+        let wanted: Vec<usize> = (0..plan.groups.len()).map(of_group).collect();
+        let (all, mut ran): (usize, usize) = (wanted.iter().sum(), 0);
+        for round in 0..wanted.iter().copied().max().unwrap_or(0) {
+            let groups: Vec<usize> = (0..wanted.len()).filter(|&at| wanted[at] > round).collect();
+            let mut members: Vec<usize> =
+                groups.iter().flat_map(|&at| plan.groups[at].iter().copied()).collect();
+            members.sort_unstable();
+            members.dedup();
+            let turns = plan.turns(plan.rounds + round, &members, &groups);
+            let done = |at: usize| {
+                let of_round = at as f64 / turns.len() as f64 * groups.len() as f64;
+                0.5 + 0.5 * (ran as f64 + of_round) / all as f64
+            };
+            match self.round(plan, &turns, &done, |rounds| &mut rounds.further) {
+                Err(RunError::Stopped) => {
+                    self.further.truncate(round);
+                    return Ok(());
+                }
+                other => other?,
+            }
+            ran += groups.len();
+        }
+        Ok(())
+    }
+
+    /// One round. `runs` says where its figures go.
+    fn round(
+        &mut self,
+        plan: &RoundPlan,
+        turns: &[Turn],
+        done: &dyn Fn(usize) -> f64,
+        runs: fn(&mut Self) -> &mut Runs,
+    ) -> Result<(), RunError> {
         for (at, turn) in turns.iter().enumerate() {
-            let done = (round as f64 + at as f64 / turns.len() as f64) / plan.rounds.max(1) as f64;
             match *turn {
-                Turn::Solo(subject) => self.solo(done, subject)?,
-                Turn::Group(group) => self.group(done, group, &plan.groups[group])?,
+                Turn::Solo(subject) => {
+                    let run = self.solo(done(at), subject)?;
+                    runs(self).solo[subject].extend(run);
+                }
+                Turn::Group(group) => {
+                    let times = self.group(done(at), &plan.groups[group])?;
+                    for (rounds, seconds) in runs(self).groups[group].iter_mut().zip(times) {
+                        rounds.push(seconds);
+                    }
+                }
             }
         }
         Ok(())
@@ -188,10 +279,10 @@ impl Rounds<'_> {
     }
 
     /// Times a program alone, again where something else used its core; the run with most of it counts.
-    fn solo(&mut self, done: f64, subject: usize) -> Result<(), RunError> {
+    fn solo(&mut self, done: f64, subject: usize) -> Result<Option<SoloRun>, RunError> {
         let mut best: Option<SoloRun> = None;
         for _ in 0..=REPEATS {
-            let Some(run) = self.once(done, subject)? else { return Ok(()) };
+            let Some(run) = self.once(done, subject)? else { return Ok(None) };
             self.timed.push(run.additions_per_cycle);
             if best.is_none_or(|best| best.additions_per_cycle < run.additions_per_cycle) {
                 best = Some(run);
@@ -200,8 +291,7 @@ impl Rounds<'_> {
                 break;
             }
         }
-        self.solo[subject].extend(best);
-        Ok(())
+        Ok(best)
     }
 
     /// Runs a program alone; none where it is left out.
@@ -222,9 +312,10 @@ impl Rounds<'_> {
         }
     }
 
-    fn group(&mut self, done: f64, at: usize, group: &[usize]) -> Result<(), RunError> {
+    /// Runs a group: CPU seconds by member; none where a member is left out.
+    fn group(&mut self, done: f64, group: &[usize]) -> Result<Vec<f64>, RunError> {
         if group.iter().any(|&member| self.is_left_out(member)) {
-            return Ok(());
+            return Ok(Vec::new());
         }
         let names: Vec<&str> = group.iter().map(|&member| self.names[member]).collect();
         let names = names.join(" + ");
@@ -233,52 +324,72 @@ impl Rounds<'_> {
             return Err(RunError::Stopped);
         }
         match self.runner.together(group, &|| !go_on(done, &names)) {
-            Ok(times) => {
-                for (rounds, seconds) in self.groups[at].iter_mut().zip(times) {
-                    rounds.push(seconds);
-                }
-                Ok(())
-            }
-            Err((member, why)) => self.leave_out(group[member], why),
+            Ok(times) => Ok(times),
+            Err((member, why)) => self.leave_out(group[member], why).map(|()| Vec::new()),
         }
     }
 
-    fn finish(mut self, plan: &RoundPlan, rounds: usize) -> Measured {
-        // What a round that was not ended has left would be paired with nothing.
-        self.solo.iter_mut().for_each(|runs| runs.truncate(rounds));
-        self.groups.iter_mut().flatten().for_each(|runs| runs.truncate(rounds));
-        let out: Vec<usize> = self.left_out.iter().map(|one| one.subject).collect();
-        let solo = |(subject, runs): (usize, &Vec<SoloRun>)| {
-            let free = runs.iter().filter(|run| self.is_free(run.additions_per_cycle));
-            let free: Vec<f64> = free.map(|run| run.cpu_s).collect();
-            let all: Vec<f64> = runs.iter().map(|run| run.cpu_s).collect();
-            let had_core = !free.is_empty();
-            let cpu_s = estimate(if had_core { &free } else { &all });
-            let cpu_s = cpu_s.filter(|_| !out.contains(&subject))?;
-            Some(MeasuredSolo { cpu_s, had_core })
+    /// A subject's time alone by such rounds: of those in which it had the core for itself, or of all.
+    fn time_alone(&self, runs: &Runs, subject: usize, free_alone: bool) -> Option<Estimate> {
+        let counts = |run: &&SoloRun| !free_alone || self.is_free(run.additions_per_cycle);
+        let of = runs.solo[subject].iter().filter(counts);
+        estimate(&of.map(|run| run.cpu_s).collect::<Vec<f64>>())
+    }
+
+    /// The slowdowns of a group by member, in such rounds in which the member had the core for itself alone; none
+    /// where a member is left out.
+    fn slowdowns(&self, runs: &Runs, plan: &RoundPlan, group: usize) -> Option<Vec<Vec<f64>>> {
+        let members = &plan.groups[group];
+        if members.iter().any(|&member| self.is_left_out(member)) {
+            return None;
+        }
+        let slowdowns = members.iter().zip(&runs.groups[group]).map(|(&member, beside)| {
+            let rounds = beside.iter().zip(&runs.solo[member]);
+            let free = rounds.filter(|(_, alone)| self.is_free(alone.additions_per_cycle));
+            free.map(|(with, alone)| with / alone.cpu_s).collect()
+        });
+        Some(slowdowns.collect())
+    }
+
+    /// Each member's slowdown; none where a member had the core for itself in none of such rounds.
+    fn estimates(&self, runs: &Runs, plan: &RoundPlan, group: usize) -> Option<Vec<Estimate>> {
+        let slowdowns = self.slowdowns(runs, plan, group)?;
+        slowdowns.iter().map(|slowdowns| estimate(slowdowns)).collect()
+    }
+
+    fn measured_solo(&self, subject: usize) -> Option<MeasuredSolo> {
+        if self.is_left_out(subject) {
+            return None;
+        }
+        let Some(first) = self.time_alone(&self.first, subject, true) else {
+            let cpu_s = self.time_alone(&self.first, subject, false)?;
+            return Some(MeasuredSolo { cpu_s, had_core: false });
         };
-        let group = |(members, times): (&Vec<usize>, &Vec<Vec<f64>>)| {
-            if members.iter().any(|member| out.contains(member)) {
-                return None;
-            }
-            let slowdowns = members.iter().zip(times).map(|(&member, beside)| {
-                let rounds = beside.iter().zip(&self.solo[member]);
-                let free = rounds.filter(|(_, alone)| self.is_free(alone.additions_per_cycle));
-                let ratios: Vec<f64> = free.map(|(with, alone)| with / alone.cpu_s).collect();
-                estimate(&ratios)
-            });
-            Some(MeasuredGroup { slowdowns: slowdowns.collect::<Option<_>>()? })
-        };
-        let core = CoreUse {
-            additions_per_cycle: self.additions_per_cycle,
-            runs: self.timed.len(),
-            shared_runs: self.timed.iter().filter(|&&run| !self.is_free(run)).count(),
-        };
+        let further = self.time_alone(&self.further, subject, true);
+        let further = further.filter(|&further| is_enough(&[further], &[first]));
+        Some(MeasuredSolo { cpu_s: further.unwrap_or(first), had_core: true })
+    }
+
+    fn measured_group(&self, plan: &RoundPlan, group: usize) -> Option<MeasuredGroup> {
+        let first = self.estimates(&self.first, plan, group)?;
+        let further = self.estimates(&self.further, plan, group);
+        let run = self.further.groups[group].first().map_or(0, Vec::len);
+        Some(match further.filter(|further| is_enough(further, &first)) {
+            Some(slowdowns) => MeasuredGroup { slowdowns, further_rounds: run },
+            None => MeasuredGroup { slowdowns: first, further_rounds: 0 },
+        })
+    }
+
+    fn finish(self, plan: &RoundPlan, rounds: usize) -> Measured {
         Measured {
             rounds,
-            core,
-            solo: self.solo.iter().enumerate().map(solo).collect(),
-            groups: plan.groups.iter().zip(&self.groups).map(group).collect(),
+            core: CoreUse {
+                additions_per_cycle: self.additions_per_cycle,
+                runs: self.timed.len(),
+                shared_runs: self.timed.iter().filter(|&&run| !self.is_free(run)).count(),
+            },
+            solo: (0..self.names.len()).map(|subject| self.measured_solo(subject)).collect(),
+            groups: (0..plan.groups.len()).map(|group| self.measured_group(plan, group)).collect(),
             left_out: self.left_out,
         }
     }
@@ -306,7 +417,7 @@ mod tests {
 
         fn measured(&self, rounds: usize, groups: Vec<Vec<usize>>) -> Measured {
             let names = vec!["one"; self.runs.len()];
-            let plan = RoundPlan { rounds, groups, seed: 1 };
+            let plan = RoundPlan { rounds, groups, seed: 1, ..RoundPlan::default() };
             let found = measure_on(self, &names, &plan, &|_, _| true).unwrap();
             assert!(self.runs.iter().all(|left| left.borrow().is_empty()), "all were run");
             found
@@ -355,7 +466,8 @@ mod tests {
     #[test]
     fn whole_rounds_before_a_stop_are_kept() {
         let machine = Modelled::of([&[FREE; 5], &[FREE; 5]]);
-        let plan = RoundPlan { rounds: 4, groups: vec![vec![0, 1]], seed: 1 };
+        let plan =
+            RoundPlan { rounds: 4, groups: vec![vec![0, 1]], seed: 1, ..RoundPlan::default() };
         // In the third of four rounds.
         let found = measure_on(&machine, &["one", "two"], &plan, &|done, _| done < 0.6).unwrap();
         assert_eq!(found.rounds, 2);
