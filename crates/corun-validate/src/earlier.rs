@@ -7,7 +7,9 @@ use corun_app::{Error, Result};
 use corun_linux::Noise;
 use serde::Deserialize;
 
-use crate::{CoreUse, Estimate, Measured, MeasuredGroup, MeasuredSolo, ProgramGroup, RoundPlan};
+use crate::{
+    CacheUse, CoreUse, Estimate, Measured, MeasuredGroup, MeasuredSolo, ProgramGroup, RoundPlan,
+};
 
 /// An earlier run: what is read of its document.
 #[derive(Debug, Deserialize)]
@@ -15,6 +17,9 @@ pub struct EarlierRun {
     rounds: usize,
     load: Noise,
     core: CoreUse,
+    /// Documents of earlier versions know none.
+    #[serde(default)]
+    cache: CacheUse,
     alone: Vec<Solo>,
     groups: Vec<Members>,
 }
@@ -79,6 +84,7 @@ impl EarlierRun {
         let measured = Measured {
             rounds: self.rounds,
             core: self.core,
+            cache: self.cache,
             solo,
             groups: of_groups,
             left_out: Vec::new(),

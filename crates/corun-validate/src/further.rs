@@ -55,7 +55,7 @@ mod tests {
     use rand::{RngExt as _, SeedableRng as _};
     use rand_pcg::Pcg64;
 
-    use crate::measure::{MeasuredGroup, Runner, SoloRun, measure_on};
+    use crate::measure::{GroupRun, MeasuredGroup, Runner, SoloRun, measure_on};
     use crate::{RoundPlan, RunError};
 
     use super::*;
@@ -125,8 +125,9 @@ mod tests {
             &self,
             members: &[usize],
             _: &(dyn Fn() -> bool + Sync),
-        ) -> Result<Vec<f64>, (usize, RunError)> {
-            Ok(members.iter().map(|&at| self.slowdowns[at] * self.factor()).collect())
+        ) -> Result<GroupRun, (usize, RunError)> {
+            let cpu_s = members.iter().map(|&at| self.slowdowns[at] * self.factor()).collect();
+            Ok(GroupRun { cpu_s, line_transfer_ns: 40.0 })
         }
     }
 

@@ -8,7 +8,8 @@
 //! predictions are off. No hardware counter is needed: the instructions are those of the recording,
 //! the time is the CPU time that the kernel charges. Before and after each run alone the core is asked
 //! whether it is free: a busy hardware thread beside it, of another virtual machine for instance,
-//! makes a program take up to twice as long, and no other sign of it can be seen. A [`Validation`] has all figures beside the
+//! makes a program take up to twice as long, and no other sign of it can be seen. Before and after each run
+//! of a group a cache line goes from CPU to CPU: a host may have moved two processors of a virtual machine to different caches. A [`Validation`] has all figures beside the
 //! predicted ones.
 
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
@@ -20,6 +21,7 @@ mod further;
 mod keep;
 mod measure;
 mod native;
+mod nearness;
 mod once;
 mod plan;
 mod validation;
@@ -29,6 +31,7 @@ pub use earlier::EarlierRun;
 pub use estimate::{Estimate, estimate};
 pub use keep::{KeepError, Kept, keep};
 pub use measure::{CoreUse, LeftOut, Measured, MeasuredGroup, MeasuredSolo, measure};
+pub use nearness::CacheUse;
 pub use once::RunError;
 pub use plan::{ProgramGroup, RoundPlan, random_groups};
 pub use validation::{Agreements, Alone, LeftOutProgram, MemberOf, Together, Validation, Without};

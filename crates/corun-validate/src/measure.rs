@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::estimate::{Estimate, estimate};
 use crate::further::{further_rounds, is_enough};
 use crate::native::Native;
+use crate::nearness::{CacheUse, is_near};
 use crate::once::RunError;
 use crate::plan::{RoundPlan, Turn};
 use crate::{Conditions, TimedProgram};
@@ -23,10 +24,12 @@ pub struct Measured {
     pub rounds: usize,
     /// How much of its core a program had alone.
     pub core: CoreUse,
+    /// How often groups shared a cache.
+    pub cache: CacheUse,
     /// Subjects alone, by index; `None` of one that was left out.
     pub solo: Vec<Option<MeasuredSolo>>,
-    /// Groups in the order of the plan; `None` where a member was left out, or had its core for itself alone
-    /// in no round.
+    /// Groups in the order of the plan; `None` where a member was left out, or in no round the group shared a cache and
+    /// the member had its core for itself alone.
     pub groups: Vec<Option<MeasuredGroup>>,
     /// Who was left out, and why.
     pub left_out: Vec<LeftOut>,
@@ -58,7 +61,7 @@ pub struct MeasuredSolo {
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasuredGroup {
     /// Each member's slowdown: its CPU time beside the others by that alone in the same round, of the rounds
-    /// in which it had the core for itself alone.
+    /// in which the group shared a cache and it had the core for itself alone.
     pub slowdowns: Vec<Estimate>,
     /// Further rounds, of which these slowdowns are; 0: they are of the first rounds.
     pub further_rounds: usize,
@@ -97,18 +100,26 @@ pub(crate) struct SoloRun {
     pub(crate) additions_per_cycle: f64,
 }
 
+/// A run of a group.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct GroupRun {
+    /// CPU seconds by member.
+    pub(crate) cpu_s: Vec<f64>,
+    /// Nanoseconds of a transfer of a cache line between members' CPUs, the longer of those before and after the run.
+    pub(crate) line_transfer_ns: f64,
+}
+
 /// What runs programs, by their indices.
 pub(crate) trait Runner {
     /// Runs one alone. It is ended, with [`RunError::Stopped`], once `stop` says so.
     fn alone(&self, subject: usize, stop: &(dyn Fn() -> bool + Sync)) -> Result<SoloRun, RunError>;
 
-    /// Runs members at once until each has run once beside all others: CPU seconds by member. An error comes
-    /// with the place in the group of the member it is of.
+    /// Runs members at once until each has run once beside all others. An error comes with the place in the group of the member it is of.
     fn together(
         &self,
         members: &[usize],
         stop: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Vec<f64>, (usize, RunError)>;
+    ) -> Result<GroupRun, (usize, RunError)>;
 }
 
 pub(crate) fn measure_on(
@@ -126,6 +137,8 @@ pub(crate) fn measure_on(
         left_out: Vec::new(),
         additions_per_cycle: 0.0,
         timed: Vec::new(),
+        least_transfer_ns: f64::INFINITY,
+        transfers_ns: Vec::new(),
     };
     // Once untimed: whose files are in memory then, who does not work is known, and so is most likely what
     // a free core does.
@@ -144,22 +157,19 @@ pub(crate) fn measure_on(
 struct Runs {
     /// Runs by subject and round.
     solo: Vec<Vec<SoloRun>>,
-    /// CPU seconds by group, member and round.
-    groups: Vec<Vec<Vec<f64>>>,
+    /// Runs by group and round.
+    groups: Vec<Vec<GroupRun>>,
 }
 
 impl Runs {
     fn none(subjects: usize, plan: &RoundPlan) -> Self {
-        Self {
-            solo: vec![Vec::new(); subjects],
-            groups: plan.groups.iter().map(|group| vec![Vec::new(); group.len()]).collect(),
-        }
+        Self { solo: vec![Vec::new(); subjects], groups: vec![Vec::new(); plan.groups.len()] }
     }
 
     /// What a round that was not ended has left would be paired with nothing.
     fn truncate(&mut self, rounds: usize) {
         self.solo.iter_mut().for_each(|runs| runs.truncate(rounds));
-        self.groups.iter_mut().flatten().for_each(|runs| runs.truncate(rounds));
+        self.groups.iter_mut().for_each(|runs| runs.truncate(rounds));
     }
 }
 
@@ -174,6 +184,10 @@ struct Rounds<'a> {
     additions_per_cycle: f64,
     /// Additions a cycle of each timed run, repeated ones included.
     timed: Vec<f64>,
+    /// The fastest transfer of a cache line so far, in ns.
+    least_transfer_ns: f64,
+    /// Transfers, in ns, of each timed run of a group, repeated ones included.
+    transfers_ns: Vec<f64>,
 }
 
 impl Rounds<'_> {
@@ -246,10 +260,8 @@ impl Rounds<'_> {
                     runs(self).solo[subject].extend(run);
                 }
                 Turn::Group(group) => {
-                    let times = self.group(done(at), &plan.groups[group])?;
-                    for (rounds, seconds) in runs(self).groups[group].iter_mut().zip(times) {
-                        rounds.push(seconds);
-                    }
+                    let run = self.group(done(at), &plan.groups[group])?;
+                    runs(self).groups[group].extend(run);
                 }
             }
         }
@@ -259,6 +271,11 @@ impl Rounds<'_> {
     /// Had a run its core for itself, as far as is known by now?
     fn is_free(&self, additions_per_cycle: f64) -> bool {
         additions_per_cycle >= FREE_SHARE * self.additions_per_cycle
+    }
+
+    /// Did a group share a cache, as far as is known by now?
+    fn is_together(&self, run: &GroupRun) -> bool {
+        is_near(run.line_transfer_ns, self.least_transfer_ns)
     }
 
     fn is_left_out(&self, subject: usize) -> bool {
@@ -312,10 +329,28 @@ impl Rounds<'_> {
         }
     }
 
-    /// Runs a group: CPU seconds by member; none where a member is left out.
-    fn group(&mut self, done: f64, group: &[usize]) -> Result<Vec<f64>, RunError> {
+    /// Times a group, again where its CPUs did not share a cache; the run in which they were nearest counts. None where a
+    /// member is left out.
+    fn group(&mut self, done: f64, group: &[usize]) -> Result<Option<GroupRun>, RunError> {
+        let mut best: Option<GroupRun> = None;
+        for _ in 0..=REPEATS {
+            let Some(run) = self.once_together(done, group)? else { return Ok(None) };
+            self.transfers_ns.push(run.line_transfer_ns);
+            self.least_transfer_ns = self.least_transfer_ns.min(run.line_transfer_ns);
+            let is_near = self.is_together(&run);
+            if best.as_ref().is_none_or(|best| run.line_transfer_ns < best.line_transfer_ns) {
+                best = Some(run);
+            }
+            if is_near {
+                break;
+            }
+        }
+        Ok(best)
+    }
+
+    fn once_together(&mut self, done: f64, group: &[usize]) -> Result<Option<GroupRun>, RunError> {
         if group.iter().any(|&member| self.is_left_out(member)) {
-            return Ok(Vec::new());
+            return Ok(None);
         }
         let names: Vec<&str> = group.iter().map(|&member| self.names[member]).collect();
         let names = names.join(" + ");
@@ -324,8 +359,8 @@ impl Rounds<'_> {
             return Err(RunError::Stopped);
         }
         match self.runner.together(group, &|| !go_on(done, &names)) {
-            Ok(times) => Ok(times),
-            Err((member, why)) => self.leave_out(group[member], why).map(|()| Vec::new()),
+            Ok(run) => Ok(Some(run)),
+            Err((member, why)) => self.leave_out(group[member], why).map(|()| None),
         }
     }
 
@@ -336,22 +371,24 @@ impl Rounds<'_> {
         estimate(&of.map(|run| run.cpu_s).collect::<Vec<f64>>())
     }
 
-    /// The slowdowns of a group by member, in such rounds in which the member had the core for itself alone; none
-    /// where a member is left out.
+    /// The slowdowns of a group by member, in such rounds in which the group shared a cache and the member had the core
+    /// for itself alone; none where a member is left out.
     fn slowdowns(&self, runs: &Runs, plan: &RoundPlan, group: usize) -> Option<Vec<Vec<f64>>> {
         let members = &plan.groups[group];
         if members.iter().any(|&member| self.is_left_out(member)) {
             return None;
         }
-        let slowdowns = members.iter().zip(&runs.groups[group]).map(|(&member, beside)| {
-            let rounds = beside.iter().zip(&runs.solo[member]);
-            let free = rounds.filter(|(_, alone)| self.is_free(alone.additions_per_cycle));
-            free.map(|(with, alone)| with / alone.cpu_s).collect()
+        let slowdowns = members.iter().enumerate().map(|(place, &member)| {
+            let rounds = runs.groups[group].iter().zip(&runs.solo[member]);
+            let counts = rounds.filter(|(beside, alone)| {
+                self.is_together(beside) && self.is_free(alone.additions_per_cycle)
+            });
+            counts.map(|(beside, alone)| beside.cpu_s[place] / alone.cpu_s).collect()
         });
         Some(slowdowns.collect())
     }
 
-    /// Each member's slowdown; none where a member had the core for itself in none of such rounds.
+    /// Each member's slowdown; none where a member has none in such rounds.
     fn estimates(&self, runs: &Runs, plan: &RoundPlan, group: usize) -> Option<Vec<Estimate>> {
         let slowdowns = self.slowdowns(runs, plan, group)?;
         slowdowns.iter().map(|slowdowns| estimate(slowdowns)).collect()
@@ -373,7 +410,7 @@ impl Rounds<'_> {
     fn measured_group(&self, plan: &RoundPlan, group: usize) -> Option<MeasuredGroup> {
         let first = self.estimates(&self.first, plan, group)?;
         let further = self.estimates(&self.further, plan, group);
-        let run = self.further.groups[group].first().map_or(0, Vec::len);
+        let run = self.further.groups[group].len();
         Some(match further.filter(|further| is_enough(further, &first)) {
             Some(slowdowns) => MeasuredGroup { slowdowns, further_rounds: run },
             None => MeasuredGroup { slowdowns: first, further_rounds: 0 },
@@ -388,6 +425,7 @@ impl Rounds<'_> {
                 runs: self.timed.len(),
                 shared_runs: self.timed.iter().filter(|&&run| !self.is_free(run)).count(),
             },
+            cache: CacheUse::of(&self.transfers_ns),
             solo: (0..self.names.len()).map(|subject| self.measured_solo(subject)).collect(),
             groups: (0..plan.groups.len()).map(|group| self.measured_group(plan, group)).collect(),
             left_out: self.left_out,
@@ -407,12 +445,14 @@ mod tests {
     /// seconds a member.
     struct Modelled {
         runs: Vec<RefCell<VecDeque<(f64, f64)>>>,
+        /// Of the first runs of groups; later ones take 40 ns.
+        transfers_ns: RefCell<VecDeque<f64>>,
     }
 
     impl Modelled {
         fn of<const N: usize>(runs: [&[(f64, f64)]; N]) -> Self {
             let of_program = |runs: &[(f64, f64)]| RefCell::new(runs.iter().copied().collect());
-            Self { runs: runs.map(of_program).into() }
+            Self { runs: runs.map(of_program).into(), transfers_ns: RefCell::default() }
         }
 
         fn measured(&self, rounds: usize, groups: Vec<Vec<usize>>) -> Measured {
@@ -439,8 +479,9 @@ mod tests {
             &self,
             members: &[usize],
             _: &(dyn Fn() -> bool + Sync),
-        ) -> Result<Vec<f64>, (usize, RunError)> {
-            Ok(vec![2.0; members.len()])
+        ) -> Result<GroupRun, (usize, RunError)> {
+            let next = self.transfers_ns.borrow_mut().pop_front();
+            Ok(GroupRun { cpu_s: vec![2.0; members.len()], line_transfer_ns: next.unwrap_or(40.0) })
         }
     }
 
@@ -527,5 +568,18 @@ mod tests {
         let found = Modelled::of([&shared, &always_free[..2]]).measured(1, vec![vec![0, 1]]);
         assert_eq!(found.groups, [None]);
         assert!(found.left_out.is_empty());
+    }
+
+    /// A group whose CPUs do not share a cache is run again, three times at most, and that round does not count if they never
+    /// do.
+    #[test]
+    fn groups_count_where_they_share_a_cache() {
+        let machine = Modelled::of([&[FREE; 4], &[FREE; 4]]);
+        // The second round's fourth try is the nearest and still apart; the third round's second is near.
+        machine.transfers_ns.borrow_mut().extend([41.0, 210.0, 205.0, 220.0, 190.0, 200.0, 60.0]);
+        let found = machine.measured(3, vec![vec![0, 1]]);
+        assert_eq!(found.groups[0].as_ref().unwrap().slowdowns[0].rounds, 2);
+        let cache = CacheUse { line_transfer_ns: 41.0, runs: 7, apart_runs: 5 };
+        assert_eq!(found.cache, cache);
     }
 }

@@ -6,7 +6,8 @@ use corun_model::{CAUSES, Cause, LoadedProgram, Running, Scratch};
 use serde::Serialize;
 
 use crate::{
-    Agreement, CoreUse, Estimate, Measured, MeasuredGroup, MeasuredSolo, Pair, RoundPlan, agreement,
+    Agreement, CacheUse, CoreUse, Estimate, Measured, MeasuredGroup, MeasuredSolo, Pair, RoundPlan,
+    agreement,
 };
 
 /// The JSON document. docs/json.md is its reference.
@@ -20,6 +21,8 @@ pub struct Validation {
     pub load: Noise,
     /// How much of their core programs had alone.
     pub core: CoreUse,
+    /// How often groups shared a cache.
+    pub cache: CacheUse,
     /// Programs alone.
     pub alone: Vec<Alone>,
     /// Groups of programs.
@@ -150,6 +153,7 @@ impl Validation {
             rounds: measured.rounds,
             load,
             core: measured.core,
+            cache: measured.cache,
             agreement: agreements(&alone, &groups),
             alone,
             groups,
@@ -170,7 +174,7 @@ fn shared_alone(names: &[String], plan: &RoundPlan, measured: &Measured) -> Vec<
     let untold = groups
         .filter(|(members, found)| found.is_none() && !members.iter().any(failed))
         .map(|(members, _)| members.iter().map(|&at| names[at].as_str()).collect::<Vec<&str>>());
-    let why = "a member shared its core with another hardware thread in all of its runs alone";
+    let why = "no round in which its CPUs shared a cache and no member shared its core alone with another hardware thread";
     untold.map(|names| (names.join(" + "), why.to_owned())).collect()
 }
 

@@ -87,6 +87,15 @@ pub(crate) fn summary(found: &Validation) -> Vec<String> {
         found.core.runs,
         fixed(found.core.additions_per_cycle, 1),
     ));
+    if found.cache.runs > 0 {
+        lines.push(format!(
+            "cache             {} of {} runs together on CPUs that did not share one then (a cache line between them \
+             takes at least {} ns)",
+            found.cache.apart_runs,
+            found.cache.runs,
+            fixed(found.cache.line_transfer_ns, 0),
+        ));
+    }
     lines
 }
 
