@@ -7,7 +7,9 @@ use corun_app::{Error, Result};
 use corun_linux::Noise;
 use serde::Deserialize;
 
-use crate::{CoreUse, Estimate, Measured, MeasuredGroup, MeasuredSolo, ProgramGroup, RoundPlan};
+use crate::{
+    CacheUse, CoreUse, Estimate, Measured, MeasuredGroup, MeasuredSolo, ProgramGroup, RoundPlan,
+};
 
 /// An earlier run: what is read of its document.
 #[derive(Debug, Deserialize)]
@@ -15,6 +17,9 @@ pub struct EarlierRun {
     rounds: usize,
     load: Noise,
     core: CoreUse,
+    /// Documents of earlier versions know none.
+    #[serde(default)]
+    cache: CacheUse,
     alone: Vec<Solo>,
     groups: Vec<Members>,
 }
@@ -29,6 +34,9 @@ struct Solo {
 #[derive(Debug, Deserialize)]
 struct Members {
     members: Vec<Member>,
+    /// Documents of earlier versions know none.
+    #[serde(default)]
+    further_rounds: usize,
 }
 
 #[derive(Debug, Deserialize)]
@@ -66,14 +74,17 @@ impl EarlierRun {
         let of_known = self.groups.iter().filter_map(|group| {
             let members = group.members.iter().map(|one| place(&one.name));
             let slowdowns = group.members.iter().map(|one| one.measured_slowdown).collect();
-            Some((members.collect::<Option<ProgramGroup>>()?, Some(MeasuredGroup { slowdowns })))
+            let further_rounds = group.further_rounds;
+            let measured = MeasuredGroup { slowdowns, further_rounds };
+            Some((members.collect::<Option<ProgramGroup>>()?, Some(measured)))
         });
         let (groups, of_groups) = of_known.unzip();
-        let plan = RoundPlan { rounds: self.rounds, groups, seed: 0 };
+        let plan = RoundPlan { rounds: self.rounds, groups, ..RoundPlan::default() };
         let solo = names.iter().map(solo).collect();
         let measured = Measured {
             rounds: self.rounds,
             core: self.core,
+            cache: self.cache,
             solo,
             groups: of_groups,
             left_out: Vec::new(),

@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 /// The chance with which an interval is to hold the median, where there are rounds enough.
 const CONFIDENCE: f64 = 0.9;
 
+/// A slowdown is clear where it is at least so many times its interval's half width from 1.
+pub(crate) const CLEAR: f64 = 3.0;
+
 /// The median of a figure over rounds, with an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
@@ -27,9 +30,14 @@ impl Estimate {
         0.5 * (self.high - self.low)
     }
 
+    /// Is a slowdown more than chance?
+    pub(crate) fn is_clear(&self) -> bool {
+        self.is_apart(1.0, CLEAR)
+    }
+
     /// Is it apart from a value by at least so many half widths? Of one round nobody knows, unless it is exact, as a
     /// simulator's is (confidence 1).
-    pub(crate) fn is_apart(&self, value: f64, half_widths: f64) -> bool {
+    fn is_apart(&self, value: f64, half_widths: f64) -> bool {
         let apart = (self.median - value).abs();
         self.confidence > 0.0 && apart > 0.0 && apart >= half_widths * self.half_width()
     }

@@ -2,12 +2,14 @@
 //! and sets the times beside what was predicted.
 //!
 //! [`measure`] runs the programs by turns, round after round: each alone, then each group at once on
-//! CPUs of its own, with every member started again until all have run once beside all the others.
+//! CPUs of its own, with every member started again until all have run once beside all the others. Groups whose
+//! slowdown could become clear get further rounds.
 //! [`estimate`] makes a figure with its interval of the rounds, and [`agreement`] says how far
 //! predictions are off. No hardware counter is needed: the instructions are those of the recording,
 //! the time is the CPU time that the kernel charges. Before and after each run alone the core is asked
 //! whether it is free: a busy hardware thread beside it, of another virtual machine for instance,
-//! makes a program take up to twice as long, and no other sign of it can be seen. A [`Validation`] has all figures beside the
+//! makes a program take up to twice as long, and no other sign of it can be seen. Before and after each run
+//! of a group a cache line goes from CPU to CPU: a host may have moved two processors of a virtual machine to different caches. A [`Validation`] has all figures beside the
 //! predicted ones.
 
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
@@ -15,9 +17,11 @@
 mod agreement;
 mod earlier;
 mod estimate;
+mod further;
 mod keep;
 mod measure;
 mod native;
+mod nearness;
 mod once;
 mod plan;
 mod validation;
@@ -27,6 +31,7 @@ pub use earlier::EarlierRun;
 pub use estimate::{Estimate, estimate};
 pub use keep::{KeepError, Kept, keep};
 pub use measure::{CoreUse, LeftOut, Measured, MeasuredGroup, MeasuredSolo, measure};
+pub use nearness::CacheUse;
 pub use once::RunError;
 pub use plan::{ProgramGroup, RoundPlan, random_groups};
 pub use validation::{Agreements, Alone, LeftOutProgram, MemberOf, Together, Validation, Without};

@@ -6,7 +6,8 @@ use std::thread;
 
 use corun_calibrate::additions_per_cycle;
 
-use crate::measure::{Runner, SoloRun};
+use crate::measure::{GroupRun, Runner, SoloRun};
+use crate::nearness::line_transfer_ns;
 use crate::once::{Run, RunError, bind, run};
 use crate::{Conditions, TimedProgram};
 
@@ -36,10 +37,14 @@ impl Runner for Native<'_> {
         &self,
         members: &[usize],
         stop: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Vec<f64>, (usize, RunError)> {
+    ) -> Result<GroupRun, (usize, RunError)> {
         let members: Vec<&TimedProgram> =
             members.iter().map(|&member| &self.subjects[member]).collect();
-        together(&members, self.conditions, stop)
+        let cpus = &self.conditions.cpus[..members.len()];
+        let look = || line_transfer_ns(cpus).map_err(|why| (0, why));
+        let before = look()?;
+        let cpu_s = together(&members, self.conditions, stop)?;
+        Ok(GroupRun { cpu_s, line_transfer_ns: before.max(look()?) })
     }
 }
 
@@ -140,6 +145,7 @@ mod tests {
         let alone = native.alone(0, &|| false).unwrap();
         assert!(alone.cpu_s > 0.0 && alone.additions_per_cycle > 0.0);
         let both = native.together(&[0, 0], &|| false).unwrap();
+        let both = both.cpu_s;
         assert!(both.len() == 2 && both.iter().all(|&seconds| seconds > 0.0), "{both:?}");
         let bad = native.together(&[0, 1], &|| false);
         assert!(matches!(bad, Err((1, RunError::Code(3)))), "{bad:?}");

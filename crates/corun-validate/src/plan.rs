@@ -1,5 +1,7 @@
 //! Which programs run together, and in which order.
 
+use std::collections::BTreeMap;
+
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
@@ -10,8 +12,10 @@ pub type ProgramGroup = Vec<usize>;
 /// What is measured.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RoundPlan {
-    /// Rounds: in each everything runs once.
+    /// First rounds: in each everything runs once.
     pub rounds: usize,
+    /// Further rounds, at most, of a group whose slowdown could become clear; fewer than `rounds`: nobody gets any.
+    pub most_further: usize,
     /// Groups.
     pub groups: Vec<ProgramGroup>,
     /// Of the order within each round.
@@ -26,13 +30,28 @@ pub(crate) enum Turn {
 }
 
 impl RoundPlan {
-    /// A round's turns, in an order of its own, so that what changes slowly on the machine hits all
-    /// alike.
-    pub(crate) fn turns(&self, round: usize, subjects: usize) -> Vec<Turn> {
-        let mut turns: Vec<Turn> = (0..subjects).map(Turn::Solo).collect();
-        turns.extend((0..self.groups.len()).map(Turn::Group));
-        turns.shuffle(&mut Pcg64::seed_from_u64(self.seed.wrapping_add(round as u64)));
-        turns
+    /// The turns of a round in which these subjects run alone and these groups (indices) together. A group runs near
+    /// its rarest member alone, the one that stands in the fewest groups, since the slowdown of that member is
+    /// against that run and the machine's other users come and go. The order is otherwise each round's own, so that
+    /// what changes slowly on the machine hits all alike.
+    pub(crate) fn turns(&self, round: usize, subjects: &[usize], groups: &[usize]) -> Vec<Turn> {
+        let mut stands_in: BTreeMap<usize, usize> = BTreeMap::new();
+        for &member in groups.iter().flat_map(|&group| &self.groups[group]) {
+            *stands_in.entry(member).or_default() += 1;
+        }
+        let mut blocks: BTreeMap<usize, Vec<Turn>> =
+            subjects.iter().map(|&subject| (subject, vec![Turn::Solo(subject)])).collect();
+        for &group in groups {
+            let rarest = self.groups[group].iter().min_by_key(|member| stands_in[member]);
+            if let Some(&rarest) = rarest {
+                blocks.entry(rarest).or_default().push(Turn::Group(group));
+            }
+        }
+        let mut random = Pcg64::seed_from_u64(self.seed.wrapping_add(round as u64));
+        let mut blocks: Vec<Vec<Turn>> = blocks.into_values().collect();
+        blocks.shuffle(&mut random);
+        blocks.iter_mut().for_each(|block| block.shuffle(&mut random));
+        blocks.concat()
     }
 }
 
@@ -84,18 +103,35 @@ mod tests {
 
     #[test]
     fn every_round_has_each_turn_once_in_an_order_of_its_own() {
-        let plan = RoundPlan { rounds: 2, groups: vec![vec![0, 1]], seed: 3 };
+        let plan = RoundPlan { rounds: 2, groups: vec![vec![0, 1]], seed: 3, ..Default::default() };
+        let all: Vec<usize> = (0..8).collect();
+        let turns = |round| plan.turns(round, &all, &[0]);
         let place = |turn: &Turn| match turn {
             Turn::Solo(at) => *at,
             Turn::Group(at) => 100 + at,
         };
         let sorted = |round| {
-            let mut places: Vec<usize> = plan.turns(round, 8).iter().map(place).collect();
+            let mut places: Vec<usize> = turns(round).iter().map(place).collect();
             places.sort_unstable();
             places
         };
         assert_eq!(sorted(0), [0, 1, 2, 3, 4, 5, 6, 7, 100]);
         assert_eq!(sorted(0), sorted(1));
-        assert_ne!(plan.turns(0, 8), plan.turns(1, 8));
+        assert_ne!(turns(0), turns(1));
+    }
+
+    /// Beside subject 9, which stands in all groups, each other one runs right before or after it ran alone.
+    #[test]
+    fn a_group_runs_near_its_rarest_member() {
+        let groups = (0..9).map(|one| vec![one, 9]).collect();
+        let plan = RoundPlan { rounds: 1, groups, seed: 5, ..Default::default() };
+        let all: Vec<usize> = (0..10).collect();
+        // Without the groups of 0, 1 and 2.
+        let turns = plan.turns(0, &all, &[3, 4, 5, 6, 7, 8]);
+        assert_eq!(turns.len(), 16);
+        for one in 3..9 {
+            let place = |turn| turns.iter().position(|other| *other == turn).unwrap();
+            assert_eq!(place(Turn::Solo(one)).abs_diff(place(Turn::Group(one))), 1, "{turns:?}");
+        }
     }
 }

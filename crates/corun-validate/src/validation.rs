@@ -5,22 +5,24 @@ use corun_linux::Noise;
 use corun_model::{CAUSES, Cause, LoadedProgram, Running, Scratch};
 use serde::Serialize;
 
-use crate::{Agreement, CoreUse, Estimate, Measured, MeasuredSolo, Pair, RoundPlan, agreement};
-
-/// A slowdown tells something where it is at least so many times its interval's half width.
-const CLEAR: f64 = 3.0;
+use crate::{
+    Agreement, CacheUse, CoreUse, Estimate, Measured, MeasuredGroup, MeasuredSolo, Pair, RoundPlan,
+    agreement,
+};
 
 /// The JSON document. docs/json.md is its reference.
 #[derive(Debug, Serialize)]
 pub struct Validation {
     /// The machine's name.
     pub machine: String,
-    /// Rounds that were run.
+    /// First rounds that were run, in each of which everything ran.
     pub rounds: usize,
     /// What others took of the CPUs meanwhile.
     pub load: Noise,
     /// How much of their core programs had alone.
     pub core: CoreUse,
+    /// How often groups shared a cache.
+    pub cache: CacheUse,
     /// Programs alone.
     pub alone: Vec<Alone>,
     /// Groups of programs.
@@ -86,6 +88,8 @@ pub struct Alone {
 pub struct Together {
     /// Its programs.
     pub members: Vec<MemberOf>,
+    /// Further rounds that it got, which its slowdowns are of; 0: they are of the first rounds.
+    pub further_rounds: usize,
 }
 
 /// A member of a group.
@@ -139,9 +143,7 @@ impl Validation {
             .collect();
         let found = plan.groups.iter().zip(&measured.groups);
         let groups: Vec<Together> = found
-            .filter_map(|(group, found)| {
-                Some(together(scenario, group, cpus, &found.as_ref()?.slowdowns))
-            })
+            .filter_map(|(group, found)| Some(together(scenario, group, cpus, found.as_ref()?)))
             .collect();
         let failed = measured.left_out.iter();
         let failed = failed.map(|one| (scenario.names[one.subject].clone(), one.why.to_string()));
@@ -151,6 +153,7 @@ impl Validation {
             rounds: measured.rounds,
             load,
             core: measured.core,
+            cache: measured.cache,
             agreement: agreements(&alone, &groups),
             alone,
             groups,
@@ -171,7 +174,7 @@ fn shared_alone(names: &[String], plan: &RoundPlan, measured: &Measured) -> Vec<
     let untold = groups
         .filter(|(members, found)| found.is_none() && !members.iter().any(failed))
         .map(|(members, _)| members.iter().map(|&at| names[at].as_str()).collect::<Vec<&str>>());
-    let why = "a member shared its core with another hardware thread in all of its runs alone";
+    let why = "no round in which its CPUs shared a cache and no member shared its core alone with another hardware thread";
     untold.map(|names| (names.join(" + "), why.to_owned())).collect()
 }
 
@@ -206,7 +209,7 @@ fn together(
     scenario: &Scenario,
     group: &[usize],
     cpus: &[usize],
-    slowdowns: &[Estimate],
+    measured: &MeasuredGroup,
 ) -> Together {
     let running: Vec<Running<'_>> = group
         .iter()
@@ -220,9 +223,12 @@ fn together(
             name: scenario.names[at].clone(),
             measured_slowdown: measured,
             predicted_slowdown: round(outcome.slowdown, 6),
-            clear: measured.is_apart(1.0, CLEAR),
+            clear: measured.is_clear(),
         };
-    Together { members: group.iter().zip(slowdowns).zip(&outcomes).map(member).collect() }
+    Together {
+        members: group.iter().zip(&measured.slowdowns).zip(&outcomes).map(member).collect(),
+        further_rounds: measured.further_rounds,
+    }
 }
 
 fn agreements(alone: &[Alone], groups: &[Together]) -> Agreements {
@@ -271,7 +277,7 @@ fn cycles_of(one: &Alone, cause: Cause) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use crate::{MeasuredGroup, RunError};
+    use crate::RunError;
 
     use super::*;
 
@@ -294,10 +300,17 @@ mod tests {
     #[test]
     fn groups_without_a_free_run_alone_are_named() {
         let names = ["one", "two", "bad"].map(str::to_owned);
-        let plan =
-            RoundPlan { rounds: 1, groups: vec![vec![0, 1], vec![0, 2], vec![1, 1]], seed: 0 };
+        let plan = RoundPlan {
+            rounds: 1,
+            groups: vec![vec![0, 1], vec![0, 2], vec![1, 1]],
+            ..RoundPlan::default()
+        };
         let measured = Measured {
-            groups: vec![None, None, Some(MeasuredGroup { slowdowns: Vec::new() })],
+            groups: vec![
+                None,
+                None,
+                Some(MeasuredGroup { slowdowns: Vec::new(), further_rounds: 0 }),
+            ],
             left_out: vec![crate::LeftOut { subject: 2, why: RunError::Code(1) }],
             ..Measured::default()
         };

@@ -1,36 +1,42 @@
 //! The validation as a page: predicted against measured figures, a dot each.
 
 use corun_report::{
-    Axis, Colour, Ends, Mark, Panel, Plot, Series, document, fixed, foot, head, scrolled, section,
-    signed,
+    Axis, Colour, Ends, Mark, Panel, Plot, Series, counted, document, fixed, foot, head, scrolled,
+    section, signed,
 };
-use corun_validate::{Alone, Pair, Validation};
+use corun_validate::{Alone, Estimate, Pair, Validation};
 use maud::{Markup, html};
 
-use super::text::{summary, worst};
+use super::text::{rounds, summary, worst};
 
 /// Times alone, in s.
 fn times(found: &Validation) -> Panel {
-    let alone = found.alone.iter().map(|one| (one.name.clone(), one.pair())).collect();
+    let alone =
+        found.alone.iter().map(|one| (titled(&one.name, &one.measured_s), one.pair())).collect();
     scatter("s", true, vec![("time alone", alone)])
 }
 
 /// Slowdowns of members of groups; no panel where there are none.
 fn slowdowns(found: &Validation) -> Option<Panel> {
     let members = || found.groups.iter().flat_map(|group| &group.members);
-    let titled = |clear: bool| -> Vec<(String, Pair)> {
+    let dots = |clear: bool| -> Vec<(String, Pair)> {
         let of = members().filter(|one| one.clear == clear);
-        of.map(|one| (one.name.clone(), one.pair())).collect()
+        of.map(|one| (titled(&one.name, &one.measured_slowdown), one.pair())).collect()
     };
-    let sets = vec![("clear slowdown", titled(true)), ("within the noise", titled(false))];
+    let sets = vec![("clear slowdown", dots(true)), ("within the noise", dots(false))];
     (!found.groups.is_empty()).then(|| scatter("slowdown", false, sets))
+}
+
+/// A dot's name, with the rounds behind it.
+fn titled(name: &str, measured: &Estimate) -> String {
+    format!("{name}, {}", counted(measured.rounds, "round"))
 }
 
 /// The plots as a drawing of their own.
 pub fn drawing(found: &Validation) -> String {
     let panels: Vec<Panel> = std::iter::once(times(found)).chain(slowdowns(found)).collect();
     let columns = panels.len();
-    let about = summary(found).join("; ");
+    let about = format!("{}; {}", rounds(found), summary(found).join("; "));
     Plot { panels }.file(columns, "Predicted against measured", &about)
 }
 
@@ -41,7 +47,10 @@ pub fn page(found: &Validation) -> String {
         (head("corun validate", &html! { "Predicted against measured on " span.name { (found.machine) } }, "", &html! {}))
         main #main {
             (section("summary", "How near", "Errors are predicted / measured - 1.", &html! {
-                ul.plain { @for line in summary(found) { li { (line) } } }
+                ul.plain {
+                    li { (rounds(found)) }
+                    @for line in summary(found) { li { (line) } }
+                }
             }))
             (section("alone", "Programs alone",
                 "A dot on the line is predicted exactly; one above it is predicted too slow.",

@@ -15,7 +15,7 @@ pub fn text(found: &Validation) -> String {
         "Predicted against measured on {}: {}, {}",
         found.machine,
         counted(found.alone.len(), "program"),
-        counted(found.rounds, "round"),
+        rounds(found),
     )];
     lines.push(String::new());
     lines.extend(summary(found).into_iter().map(|line| format!("  {line}")));
@@ -42,6 +42,20 @@ pub fn text(found: &Validation) -> String {
         lines.push(format!("left out: {}: {}", one.name, one.why));
     }
     lines.join("\n") + "\n"
+}
+
+/// How often was measured.
+pub(crate) fn rounds(found: &Validation) -> String {
+    let further = found.groups.iter().map(|group| group.further_rounds);
+    let (groups, most) = (further.clone().filter(|&rounds| rounds > 0).count(), further.max());
+    let first = counted(found.rounds, "round");
+    match most {
+        Some(most) if most > 0 => format!(
+            "{first}, and up to {most} further ones for {} that could become clear",
+            counted(groups, "group")
+        ),
+        _ => first,
+    }
 }
 
 /// What comes out, in a line each.
@@ -73,6 +87,15 @@ pub(crate) fn summary(found: &Validation) -> Vec<String> {
         found.core.runs,
         fixed(found.core.additions_per_cycle, 1),
     ));
+    if found.cache.runs > 0 {
+        lines.push(format!(
+            "cache             {} of {} runs together on CPUs that did not share one then (a cache line between them \
+             takes at least {} ns)",
+            found.cache.apart_runs,
+            found.cache.runs,
+            fixed(found.cache.line_transfer_ns, 0),
+        ));
+    }
     lines
 }
 
@@ -134,6 +157,7 @@ fn alone_table(found: &Validation) -> String {
     rows.sort_by(|one, other| one.error.total_cmp(&other.error));
     Columns::of(&rows)
         .left("program", |one| one.name.clone())
+        .right("rounds", |one| one.measured_s.rounds.to_string())
         .right("measured, s", |one| spread(&one.measured_s, 3))
         .right("predicted, s", |one| fixed(one.predicted_s, 3))
         .right("error, %", |one| signed(100.0 * one.error, 1))
@@ -158,6 +182,7 @@ fn group_table(found: &Validation) -> String {
     Columns::of(&rows)
         .left("program", |one| one.1.name.clone())
         .left("beside", |one| one.0.clone())
+        .right("rounds", |one| one.1.measured_slowdown.rounds.to_string())
         .right("measured", |one| spread(&one.1.measured_slowdown, 2))
         .right("predicted", |one| fixed(one.1.predicted_slowdown, 2))
         .right("error, %", |one| signed(100.0 * one.1.pair().error(), 1))

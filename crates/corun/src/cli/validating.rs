@@ -32,6 +32,12 @@ pub(crate) struct ValidateArgs {
     /// How often everything is measured, by turns
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) rounds: u32,
+    /// Further rounds, at most, of groups whose slowdown could become clear; 0: none
+    ///
+    /// The first rounds choose these groups and how many further rounds each gets. The further ones alone count for
+    /// them, so that no slowdown is large because it was chosen for being large. More first rounds than this: none.
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(0..=1000))]
+    pub(crate) further_rounds: u32,
     /// How many groups of programs are run together, drawn at random
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(0..=10_000))]
     pub(crate) groups: u32,
@@ -50,7 +56,7 @@ pub(crate) struct ValidateArgs {
     #[command(flatten)]
     pub(crate) model: ModelArgs,
     /// Run nothing: compare with the times in the JSON document of an earlier run
-    #[arg(long, value_name = "FILE.json", conflicts_with_all = ["folder", "rounds", "groups", "group_size", "beside", "limit_s", "seed"])]
+    #[arg(long, value_name = "FILE.json", conflicts_with_all = ["folder", "rounds", "further_rounds", "groups", "group_size", "beside", "limit_s", "seed"])]
     pub(crate) measured: Option<PathBuf>,
     /// Write a page with plots of predicted against measured figures
     #[arg(long, value_name = "FILE.html")]

@@ -216,7 +216,12 @@ fn plan(arguments: &ValidateArgs, names: &[String], cpus: usize) -> RoundPlan {
     }
     groups.sort();
     groups.dedup();
-    RoundPlan { rounds: arguments.rounds as usize, groups, seed: arguments.seed }
+    RoundPlan {
+        rounds: arguments.rounds as usize,
+        most_further: arguments.further_rounds as usize,
+        groups,
+        seed: arguments.seed,
+    }
 }
 
 fn measured(

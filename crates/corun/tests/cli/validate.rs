@@ -52,7 +52,7 @@ fn programs_are_timed_and_failures_named() {
     }
     assert_eq!(document["agreement"]["alone"]["count"], 2);
     let page = std::fs::read_to_string(fixture.path("page.html")).unwrap();
-    assert!(page.contains("script: ") && page.contains("<svg"), "{page}");
+    assert!(page.contains("script, ") && page.contains("<svg"), "{page}");
 
     // Again from the document: nothing is run, and the same comes out.
     fixture.write("earlier.json", &document.to_string());
