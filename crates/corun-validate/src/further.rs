@@ -142,7 +142,7 @@ mod tests {
         };
         let random = RefCell::new(Pcg64::seed_from_u64(3));
         let noisy = Noisy { slowdowns: vec![slowdown; 2 * GROUPS], random };
-        let found = measure_on(&noisy, &["one"; 2 * GROUPS], &plan, &|_, _| true).unwrap();
+        let found = measure_on(&noisy, &["one"; 2 * GROUPS], &plan, None, &|_, _| true).unwrap();
         found.groups.into_iter().map(Option::unwrap).collect()
     }
 

@@ -51,13 +51,16 @@ pub struct TimedProgram {
 }
 
 /// Where and how long programs run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Conditions {
     /// The working folder.
     pub folder: PathBuf,
     /// CPUs (the kernel's numbers) of the members of a group, in order; alone a program runs on the
     /// first.
     pub cpus: Vec<u32>,
+    /// Nanoseconds of a transfer of a cache line between CPUs that share the last-level cache, where that is known of the
+    /// machine.
+    pub same_llc_ns: Option<f64>,
     /// A run that takes longer is ended, and its program left out.
     pub limit: Duration,
 }

@@ -89,7 +89,7 @@ pub fn measure(
     go_on: &(dyn Fn(f64, &str) -> bool + Sync),
 ) -> Result<Measured, RunError> {
     let names: Vec<&str> = subjects.iter().map(|one| one.name.as_str()).collect();
-    measure_on(&Native { subjects, conditions }, &names, plan, go_on)
+    measure_on(&Native { subjects, conditions }, &names, plan, conditions.same_llc_ns, go_on)
 }
 
 /// A program's run alone.
@@ -126,6 +126,7 @@ pub(crate) fn measure_on(
     runner: &dyn Runner,
     names: &[&str],
     plan: &RoundPlan,
+    same_llc_ns: Option<f64>,
     go_on: &(dyn Fn(f64, &str) -> bool + Sync),
 ) -> Result<Measured, RunError> {
     let mut rounds = Rounds {
@@ -137,7 +138,7 @@ pub(crate) fn measure_on(
         left_out: Vec::new(),
         additions_per_cycle: 0.0,
         timed: Vec::new(),
-        least_transfer_ns: f64::INFINITY,
+        least_transfer_ns: same_llc_ns.unwrap_or(f64::INFINITY),
         transfers_ns: Vec::new(),
     };
     // Once untimed: whose files are in memory then, who does not work is known, and so is most likely what
@@ -184,7 +185,7 @@ struct Rounds<'a> {
     additions_per_cycle: f64,
     /// Additions a cycle of each timed run, repeated ones included.
     timed: Vec<f64>,
-    /// The fastest transfer of a cache line so far, in ns.
+    /// The fastest transfer of a cache line that is known of the machine or was seen so far, in ns.
     least_transfer_ns: f64,
     /// Transfers, in ns, of each timed run of a group, repeated ones included.
     transfers_ns: Vec<f64>,
@@ -425,7 +426,7 @@ impl Rounds<'_> {
                 runs: self.timed.len(),
                 shared_runs: self.timed.iter().filter(|&&run| !self.is_free(run)).count(),
             },
-            cache: CacheUse::of(&self.transfers_ns),
+            cache: CacheUse::of(&self.transfers_ns, self.least_transfer_ns),
             solo: (0..self.names.len()).map(|subject| self.measured_solo(subject)).collect(),
             groups: (0..plan.groups.len()).map(|group| self.measured_group(plan, group)).collect(),
             left_out: self.left_out,
@@ -434,152 +435,4 @@ impl Rounds<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::cell::RefCell;
-    use std::collections::VecDeque;
-
-    use super::*;
-
-    /// A machine on which each run of a program alone takes what was written down: seconds and additions a
-    /// cycle, the untimed run first. A program of which nothing was written down fails. Groups take two
-    /// seconds a member.
-    struct Modelled {
-        runs: Vec<RefCell<VecDeque<(f64, f64)>>>,
-        /// Of the first runs of groups; later ones take 40 ns.
-        transfers_ns: RefCell<VecDeque<f64>>,
-    }
-
-    impl Modelled {
-        fn of<const N: usize>(runs: [&[(f64, f64)]; N]) -> Self {
-            let of_program = |runs: &[(f64, f64)]| RefCell::new(runs.iter().copied().collect());
-            Self { runs: runs.map(of_program).into(), transfers_ns: RefCell::default() }
-        }
-
-        fn measured(&self, rounds: usize, groups: Vec<Vec<usize>>) -> Measured {
-            let names = vec!["one"; self.runs.len()];
-            let plan = RoundPlan { rounds, groups, seed: 1, ..RoundPlan::default() };
-            let found = measure_on(self, &names, &plan, &|_, _| true).unwrap();
-            assert!(self.runs.iter().all(|left| left.borrow().is_empty()), "all were run");
-            found
-        }
-    }
-
-    impl Runner for Modelled {
-        fn alone(
-            &self,
-            subject: usize,
-            _: &(dyn Fn() -> bool + Sync),
-        ) -> Result<SoloRun, RunError> {
-            let next = self.runs[subject].borrow_mut().pop_front();
-            let (cpu_s, additions_per_cycle) = next.ok_or(RunError::Code(3))?;
-            Ok(SoloRun { cpu_s, additions_per_cycle })
-        }
-
-        fn together(
-            &self,
-            members: &[usize],
-            _: &(dyn Fn() -> bool + Sync),
-        ) -> Result<GroupRun, (usize, RunError)> {
-            let next = self.transfers_ns.borrow_mut().pop_front();
-            Ok(GroupRun { cpu_s: vec![2.0; members.len()], line_transfer_ns: next.unwrap_or(40.0) })
-        }
-    }
-
-    const FREE: (f64, f64) = (1.0, 4.0);
-
-    #[test]
-    fn all_run_alone_and_together_but_those_that_fail() {
-        let found = Modelled::of([&[FREE; 4], &[], &[FREE; 4]])
-            .measured(3, vec![vec![0, 2], vec![0, 1], vec![2, 2]]);
-        let rounds = |at: usize| found.solo[at].as_ref().map(|solo| solo.cpu_s.rounds);
-        assert_eq!([rounds(0), rounds(1), rounds(2)], [Some(3), None, Some(3)]);
-        let slowdowns = |at: usize| {
-            let group = found.groups[at].as_ref()?;
-            Some(group.slowdowns.iter().map(|one| (one.median, one.rounds)).collect())
-        };
-        let doubled = Some(vec![(2.0, 3), (2.0, 3)]);
-        assert_eq!([slowdowns(0), slowdowns(1), slowdowns(2)], [doubled.clone(), None, doubled]);
-        assert_eq!(found.left_out.len(), 1);
-        assert_eq!(found.left_out[0].subject, 1);
-        assert_eq!(found.left_out[0].why.to_string(), "it ended with exit code 3");
-    }
-
-    #[test]
-    fn whole_rounds_before_a_stop_are_kept() {
-        let machine = Modelled::of([&[FREE; 5], &[FREE; 5]]);
-        let plan =
-            RoundPlan { rounds: 4, groups: vec![vec![0, 1]], seed: 1, ..RoundPlan::default() };
-        // In the third of four rounds.
-        let found = measure_on(&machine, &["one", "two"], &plan, &|done, _| done < 0.6).unwrap();
-        assert_eq!(found.rounds, 2);
-        assert!(found.solo.iter().all(|solo| solo.as_ref().unwrap().cpu_s.rounds == 2));
-        assert_eq!(found.groups[0].as_ref().unwrap().slowdowns[0].rounds, 2);
-        // None is told of less than a round.
-        let machine = Modelled::of([&[FREE; 5], &[FREE; 5]]);
-        let stopped = measure_on(&machine, &["one", "two"], &plan, &|done, _| done < 0.1);
-        assert!(matches!(stopped, Err(RunError::Stopped)), "{stopped:?}");
-    }
-
-    /// A program whose core is shared in the second of three rounds, again and again.
-    const SHARED_ONCE: [(f64, f64); 7] =
-        [(9.0, 4.0), (1.0, 4.0), (1.9, 2.6), (2.0, 2.5), (2.0, 2.5), (2.0, 2.5), (1.1, 3.8)];
-
-    #[test]
-    fn rounds_with_a_busy_sibling_do_not_count_where_others_have_none() {
-        let found = Modelled::of([&SHARED_ONCE]).measured(3, Vec::new());
-        let solo = found.solo[0].clone().unwrap();
-        assert_eq!((solo.cpu_s.median, solo.cpu_s.rounds, solo.had_core), (1.05, 2, true));
-        // Two free runs, and one with its three repetitions.
-        let core = CoreUse { additions_per_cycle: 4.0, runs: 6, shared_runs: 4 };
-        assert_eq!(found.core, core);
-    }
-
-    /// What the untimed runs saw of a free core is known to the first timed one: a program whose core is
-    /// always shared is repeated in each round, and counts as shared.
-    #[test]
-    fn the_untimed_runs_tell_what_a_free_core_does() {
-        let shared = [(2.0, 2.5); 5];
-        let once_free = [FREE; 2];
-        let found = Modelled::of([&shared, &once_free]).measured(1, Vec::new());
-        let had_core = |at: usize| found.solo[at].as_ref().unwrap().had_core;
-        assert_eq!([had_core(0), had_core(1)], [false, true]);
-        assert_eq!((found.core.runs, found.core.shared_runs), (5, 4));
-    }
-
-    /// A run that was taken for free is counted as shared when a later one shows what a free core does.
-    #[test]
-    fn shared_runs_are_counted_at_the_end() {
-        let found = Modelled::of([&[(2.0, 2.5), (2.0, 2.5), (1.0, 4.0)]]).measured(2, Vec::new());
-        assert_eq!((found.core.runs, found.core.shared_runs), (2, 1));
-        assert_eq!(found.solo[0].as_ref().unwrap().cpu_s.median, 1.0);
-    }
-
-    /// Beside another it always takes 2 s. Against the rounds in which its core was free that is twice its
-    /// time alone; against the shared one it would be no slowdown at all.
-    #[test]
-    fn slowdowns_are_against_free_runs_alone() {
-        let always_free = [FREE; 4];
-        let found = Modelled::of([&SHARED_ONCE, &always_free]).measured(3, vec![vec![0, 1]]);
-        let slowdowns = &found.groups[0].as_ref().unwrap().slowdowns;
-        assert_eq!((slowdowns[0].low, slowdowns[0].high, slowdowns[0].rounds), (2.0 / 1.1, 2.0, 2));
-        assert_eq!((slowdowns[1].median, slowdowns[1].rounds), (2.0, 3));
-        // Who never had a free core alone has no slowdown that one could tell.
-        let shared = [(2.0, 2.5); 5];
-        let found = Modelled::of([&shared, &always_free[..2]]).measured(1, vec![vec![0, 1]]);
-        assert_eq!(found.groups, [None]);
-        assert!(found.left_out.is_empty());
-    }
-
-    /// A group whose CPUs do not share a cache is run again, three times at most, and that round does not count if they never
-    /// do.
-    #[test]
-    fn groups_count_where_they_share_a_cache() {
-        let machine = Modelled::of([&[FREE; 4], &[FREE; 4]]);
-        // The second round's fourth try is the nearest and still apart; the third round's second is near.
-        machine.transfers_ns.borrow_mut().extend([41.0, 210.0, 205.0, 220.0, 190.0, 200.0, 60.0]);
-        let found = machine.measured(3, vec![vec![0, 1]]);
-        assert_eq!(found.groups[0].as_ref().unwrap().slowdowns[0].rounds, 2);
-        let cache = CacheUse { line_transfer_ns: 41.0, runs: 7, apart_runs: 5 };
-        assert_eq!(found.cache, cache);
-    }
-}
+mod tests;

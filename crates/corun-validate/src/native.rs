@@ -19,7 +19,7 @@ pub(crate) struct Native<'a> {
 
 impl Runner for Native<'_> {
     fn alone(&self, subject: usize, stop: &(dyn Fn() -> bool + Sync)) -> Result<SoloRun, RunError> {
-        let Conditions { cpus, folder, limit } = self.conditions;
+        let Conditions { cpus, folder, limit, .. } = self.conditions;
         // A thread of its own, so that the caller's CPUs stay as they are.
         thread::scope(|scope| {
             let timed = || {
@@ -133,6 +133,7 @@ mod tests {
         Conditions {
             folder: std::env::temp_dir(),
             cpus: cpus.into_iter().cycle().take(members).collect(),
+            same_llc_ns: None,
             limit: Duration::from_secs(60),
         }
     }

@@ -77,6 +77,7 @@ fn anew(arguments: &ValidateArgs, library: &Library, machine: Machine) -> Outcom
         folder: std::path::absolute(&arguments.folder)
             .map_err(|error| Failure::Failed(error.into()))?,
         cpus: cpus.iter().map(|&cpu| scenario.machine().cpus()[cpu].id.0).collect(),
+        same_llc_ns: scenario.machine().spec().line_transfer.and_then(|one| one.same_llc_ns),
         limit: Duration::from_secs_f64(arguments.limit_s),
     };
     let subjects: Vec<TimedProgram> =
