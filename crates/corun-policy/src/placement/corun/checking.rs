@@ -161,8 +161,9 @@ impl Check {
         }
     }
 
-    /// Finds each thread again, by its program where it started anew; none where others came or went.
-    fn find(&mut self, running: &[&ThreadView]) -> Option<()> {
+    /// Finds each thread again, by its program where it started anew and may run both here and there; none where others
+    /// came or went.
+    fn find(&mut self, machine: &Machine, running: &[&ThreadView]) -> Option<()> {
         if running.len() != self.threads.len() || self.is_abandoned {
             return None;
         }
@@ -171,7 +172,13 @@ impl Check {
             running.iter().filter(|thread| !known.contains(&thread.id)).collect();
         for one in &mut self.threads {
             if running.iter().all(|thread| thread.id != one.id) {
-                let place = new.iter().position(|thread| thread.program == one.program)?;
+                let may = |thread: &ThreadView| {
+                    let cpus = [one.here, one.there].map(|cpu| machine.cpus()[cpu].id);
+                    cpus.into_iter().all(|cpu| thread.may_run_on.contains(cpu))
+                };
+                let mut new_ones = new.iter();
+                let place =
+                    new_ones.position(|thread| thread.program == one.program && may(thread))?;
                 one.id = new.remove(place).id;
                 one.rate_there = None;
             }
@@ -370,7 +377,7 @@ impl Corun {
     ) -> Checking {
         let mut plan = Plan::none();
         let Some(mut check) = self.checks.now.take() else { return Checking::Off(plan) };
-        if check.find(running).is_none() {
+        if check.find(machine, running).is_none() {
             check.stage = Stage::BackSettling;
             check.place(machine, running, &mut plan);
             return Checking::Off(plan);

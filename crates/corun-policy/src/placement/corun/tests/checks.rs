@@ -97,6 +97,15 @@ fn a_check_outlives_a_restart_and_ends_with_a_program() {
     let there = visit.machine.cpus()[visit.there[moved_one]].id;
     assert_eq!((*thread, cpus.iter().collect::<Vec<_>>()), (ThreadId(9), vec![there]));
 
+    // Another that runs the same program and may not go there is none of those in the check.
+    let mut visit = Visit::begin();
+    visit.threads[moved_one].id = ThreadId(9);
+    visit.threads[moved_one].may_run_on =
+        std::iter::once(visit.machine.cpus()[visit.here[moved_one]].id).collect();
+    let Checking::Off(plan) = visit.step(1e9, 61.0) else { panic!("goes on") };
+    let is_its = |step: &Step| matches!(step.action, Action::Allow { thread: ThreadId(9), .. });
+    assert!(!plan.steps.iter().any(is_its), "{plan:?}");
+
     let mut visit = Visit::begin();
     let away = visit.here.iter().zip(&visit.there).skip(1).filter(|(here, there)| here != there);
     let away = away.count();
