@@ -7,7 +7,8 @@
 # sizes into FOLDER/profiles. Then measures the machine, runs the shipped programs alone, and runs all that end within 2 s
 # beside a stream over memory, a walk through most of the last cache, again and again, and a hash join as large as that
 # cache. Writes FOLDER/accuracy.{html,svg,json,txt} of the programs alone, FOLDER/pairs.{html,svg,json,txt} of
-# the pairs, and FOLDER/machine.toml. Some 20 minutes and what is built; the machine should have nothing else to do.
+# the pairs, and FOLDER/machine.toml. Some 20 minutes and what is built, more where
+# a host moves the CPUs between caches; the machine should have nothing else to do.
 # CORUN names the command, if it is built already. CACHE_MIB: the size of the last cache in MiB, in place of what
 # Linux says of the level-3 cache.
 set -euo pipefail
@@ -27,6 +28,7 @@ if [[ -z ${CORUN:-} ]]; then
   (cd "$root" && cargo build --release --locked -p corun)
   CORUN=$root/target/release/corun
 fi
+CORUN=$(realpath "$(command -v "$CORUN")")
 [[ -f $folder/inputs/environment ]] || "$root/scripts/record-library.sh" -p "$folder/inputs"
 mkdir -p "$folder/profiles"
 cd "$folder/inputs"
@@ -49,8 +51,8 @@ record() {
 }
 
 [[ -f work-large.lua ]] || larger_inputs
-record press-stream ./kernels triad $((3 * cache)) 40
-record press-walk ./kernels walk $((3 * cache / 4)) 150
+record press-stream ./kernels triad $((3 * cache)) 80
+record press-walk ./kernels walk $((3 * cache / 4)) 350
 record press-join ./kernels hash-join "$cache" 1
 record kernel-hash-join-4 ./kernels hash-join 4 4
 record kernel-hash-join-8 ./kernels hash-join 8 2

@@ -32,6 +32,7 @@ mod throughput;
 pub use calibrate::{CalibrateOptions, Calibrated, MeasuredFigure, calibrate};
 pub use error::CalibrateError;
 pub use estimate::FigureRange;
+pub use experiment::transfer::line_transfer_ns;
 pub use process::wait_for;
 pub use replacement::{BUSY_SHARE, KeptFile, may_begin, may_replace};
 pub use rounds::{Curve, CurveKind, MeasuredPoint};

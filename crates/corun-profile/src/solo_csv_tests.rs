@@ -1,9 +1,7 @@
-use std::path::PathBuf;
-
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Extension, MeasuredOn};
+use crate::MeasuredOn;
 
 const HEADER: &str = "BENCH,NR_WAYS,ipc,llcrpki,llcmpki,llcrpkc,llcmpkc,llc_usage_kb,\
     bandwidth_mbps,llcm_bandwidth,stalls_l2_miss,stalls_l3_miss,stalls_total,stalls_store_buf";
@@ -18,20 +16,6 @@ fn import(text: &str) -> Result<Vec<Profile>, FileError> {
 
 fn refusal(text: &str) -> String {
     import(text).unwrap_err().to_string()
-}
-
-/// The public table, or `None`, said aloud, where it is absent.
-fn public_table() -> Option<String> {
-    let shared = std::env::var_os("CORUN_SHARED").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),
-        PathBuf::from,
-    );
-    let path = shared.join("data/spec-skylake-solo-by-ways.csv");
-    let text = std::fs::read_to_string(&path).ok();
-    if text.is_none() {
-        println!("skipped: no {}", path.display());
-    }
-    text
 }
 
 #[test]
@@ -99,30 +83,6 @@ fn every_program_needs_every_way_count_once() {
         refusal(&text),
         "t.csv:4: NR_WAYS: found the row of \"a\" with 1 ways again, first on line 2"
     );
-}
-
-#[test]
-fn the_public_table_is_read_and_written_back() {
-    let Some(text) = public_table() else { return };
-    let profiles = import(&text).unwrap();
-    assert_eq!(profiles.len(), 55);
-    for profile in &profiles {
-        let ProfileData::Table(table) = &profile.data else { panic!("expected a table") };
-        assert_eq!(table.max_ways(), 11);
-        // The anchor is said (docs/errata.md) to be consistent in all 55: never below the first row.
-        let curve = table.curve();
-        let points = curve.points();
-        assert!(points[0].mpki >= points[1].mpki, "{}", profile.name);
-        for ways in [0.0, 0.25, 0.5, 0.99] {
-            let reading = table.at_ways(ways, Extension::Anchored);
-            assert!(reading.extrapolated);
-            let first = table.rows()[0].figures;
-            let figures = reading.figures;
-            assert!(figures.to_array().iter().all(|value| value.is_finite() && *value >= 0.0));
-            assert!(figures.ipc <= first.ipc * 1.0 + 1e-9, "{} {figures:?}", profile.name);
-        }
-    }
-    assert_eq!(import(&export_csv(&profiles)).unwrap(), profiles);
 }
 
 proptest! {

@@ -7,7 +7,7 @@ use std::thread;
 use corun_calibrate::additions_per_cycle;
 
 use crate::measure::{GroupRun, Runner, SoloRun};
-use crate::nearness::line_transfer_ns;
+use crate::nearness::farthest_transfer_ns;
 use crate::once::{Run, RunError, bind, run};
 use crate::{Conditions, TimedProgram};
 
@@ -41,7 +41,7 @@ impl Runner for Native<'_> {
         let members: Vec<&TimedProgram> =
             members.iter().map(|&member| &self.subjects[member]).collect();
         let cpus = &self.conditions.cpus[..members.len()];
-        let look = || line_transfer_ns(cpus).map_err(|why| (0, why));
+        let look = || farthest_transfer_ns(cpus).map_err(|why| (0, why));
         let before = look()?;
         let cpu_s = together(&members, self.conditions, stop)?;
         Ok(GroupRun { cpu_s, line_transfer_ns: before.max(look()?) })

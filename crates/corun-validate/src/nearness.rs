@@ -4,22 +4,17 @@
 //! share a last-level cache can be under two. Nothing here tells that but the time of a cache line from one to
 //! the other.
 
-use std::hint::spin_loop;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::thread;
-use std::time::Instant;
+use std::io;
 
+use corun_calibrate::line_transfer_ns;
+use corun_machine::CpuId;
 use serde::{Deserialize, Serialize};
 
-use crate::once::{RunError, bind};
+use crate::once::RunError;
 
 /// Of the fastest transfer that is known of the machine or was seen, one under the same cache takes at most so many times. On a Zen 5: 40 to 63 ns
 /// under one, 172 to 243 between two.
 const NEAR: f64 = 2.5;
-
-/// Looks, whose median counts, and trips there and back in each.
-const LOOKS: u32 = 15;
-const TRIPS: u32 = 200;
 
 /// Does who transfers a line in `ns` share a cache, where the fastest took `least_ns`?
 pub(crate) fn is_near(ns: f64, least_ns: f64) -> bool {
@@ -48,52 +43,19 @@ impl CacheUse {
     }
 }
 
-/// A number on cache lines of its own.
-#[repr(align(128))]
-struct Line(AtomicU32);
-
 /// Nanoseconds for which a cache line takes from the first of these CPUs to the farthest of the others; 0 where there is none.
-pub(crate) fn line_transfer_ns(cpus: &[u32]) -> Result<f64, RunError> {
+pub(crate) fn farthest_transfer_ns(cpus: &[u32]) -> Result<f64, RunError> {
     let Some((&first, others)) = cpus.split_first() else { return Ok(0.0) };
+    let refused = |error| RunError::System {
+        what: "timing a cache line between CPUs",
+        source: io::Error::other(error),
+    };
     let mut farthest = 0.0f64;
     for &other in others.iter().filter(|&&other| other != first) {
-        farthest = farthest.max(between(first, other)?);
+        let pair = [first, other].map(CpuId);
+        farthest = farthest.max(line_transfer_ns(pair).map_err(refused)?);
     }
     Ok(farthest)
-}
-
-fn between(one: u32, other: u32) -> Result<f64, RunError> {
-    let line = Line(AtomicU32::new(0));
-    let bound_answer = |cpu, offset| {
-        let bound = bind(cpu);
-        // Also where it is not bound: the other one waits.
-        let looks = answer(&line, offset);
-        bound.map(|()| looks)
-    };
-    let (looks, answered) = thread::scope(|scope| {
-        let answering = scope.spawn(|| bound_answer(other, 1));
-        let asking = scope.spawn(|| bound_answer(one, 0));
-        (asking.join(), answering.join())
-    });
-    answered.unwrap_or(Err(RunError::Stopped))?;
-    let looks = looks.unwrap_or(Err(RunError::Stopped))?;
-    Ok(corun_metrics::median(&looks).unwrap_or(f64::INFINITY))
-}
-
-/// Waits for a number and answers with the next; who has the offset 0 begins. Nanoseconds a transfer, by look.
-fn answer(line: &Line, offset: u32) -> Vec<f64> {
-    let look = |look: u32| {
-        let begun = Instant::now();
-        for trip in 0..TRIPS {
-            let turn = 2 * (look * TRIPS + trip) + offset;
-            while line.0.load(Ordering::Acquire) != turn {
-                spin_loop();
-            }
-            line.0.store(turn + 1, Ordering::Release);
-        }
-        begun.elapsed().as_nanos() as f64 / f64::from(2 * TRIPS)
-    };
-    (0..LOOKS).map(look).collect()
 }
 
 #[cfg(test)]
@@ -114,9 +76,9 @@ mod tests {
             .map(|cpu| cpu as u32)
             .take(2)
             .collect();
-        let found = line_transfer_ns(&cpus).unwrap();
+        let found = farthest_transfer_ns(&cpus).unwrap();
         assert_eq!(found > 0.0, cpus.len() == 2, "{found}");
-        assert_eq!(line_transfer_ns(&[cpus[0], cpus[0]]).unwrap(), 0.0);
-        assert_eq!(line_transfer_ns(&[]).unwrap(), 0.0);
+        assert_eq!(farthest_transfer_ns(&[cpus[0], cpus[0]]).unwrap(), 0.0);
+        assert_eq!(farthest_transfer_ns(&[]).unwrap(), 0.0);
     }
 }
