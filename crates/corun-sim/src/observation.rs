@@ -217,14 +217,19 @@ impl Observer {
     }
 }
 
-/// A factor around 1 with this standard deviation, never below 0 (Box and Muller 1958).
+/// A draw of the normal distribution with mean 0 and standard deviation 1 (Box and Muller, Annals of Mathematical
+/// Statistics 29(2), 1958).
+pub(crate) fn standard_normal(random: &mut Pcg64Mcg) -> f64 {
+    let (one, other) = (1.0 - random.random::<f64>(), random.random::<f64>());
+    (-2.0 * one.ln()).sqrt() * (std::f64::consts::TAU * other).cos()
+}
+
+/// A factor around 1 with this standard deviation, never below 0.
 fn noise(deviation: f64, random: &mut Pcg64Mcg) -> f64 {
     if deviation == 0.0 {
         return 1.0;
     }
-    let (one, other) = (1.0 - random.random::<f64>(), random.random::<f64>());
-    let normal = (-2.0 * one.ln()).sqrt() * (std::f64::consts::TAU * other).cos();
-    (1.0 + deviation * normal).max(0.0)
+    (1.0 + deviation * standard_normal(random)).max(0.0)
 }
 
 #[cfg(test)]

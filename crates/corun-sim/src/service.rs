@@ -13,6 +13,7 @@ use rand_pcg::Pcg64Mcg;
 
 use crate::engine::Engine;
 use crate::lifecycle::AppRun;
+use crate::observation::standard_normal;
 use crate::result::ServiceResult;
 use crate::thread::{Done, State};
 use crate::timers::Timer;
@@ -77,10 +78,8 @@ impl ServiceRun {
         let drawn = match self.spec.variation {
             None => -mean * (1.0 - self.random.random::<f64>()).ln(),
             Some(variation) => {
-                let (one, other) = (1.0 - self.random.random::<f64>(), self.random.random::<f64>());
-                // Box and Muller 1958.
-                let normal = (-2.0 * one.ln()).sqrt() * (std::f64::consts::TAU * other).cos();
                 let squared = (1.0 + variation * variation).ln();
+                let normal = standard_normal(&mut self.random);
                 mean * (squared.sqrt() * normal - squared / 2.0).exp()
             }
         };
