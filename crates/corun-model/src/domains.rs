@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use corun_machine::{BandwidthKind, Machine};
 
-use crate::bandwidth::{LimitBandwidth, loaded, morad};
+use crate::bandwidth::loaded::Latency;
+use crate::bandwidth::{LimitBandwidth, morad};
 use crate::contention;
 use crate::error::ModelError;
 use crate::options::ModelOptions;
@@ -15,8 +16,8 @@ use crate::stretch::PassedDomain;
 pub(crate) struct Domains {
     /// Peak in bytes a second, by place in the order.
     peaks: Vec<f64>,
-    /// How latency rises with the traffic ([`loaded`]), by place in the order.
-    queueing: Vec<f64>,
+    /// How latency rises with the traffic, by place in the order.
+    latency: Vec<Latency>,
     /// Is it a memory controller? By place in the order.
     controllers: Vec<bool>,
     /// Places that a flow passes, nearest to the core first: ranges of `passed` by
@@ -70,7 +71,7 @@ impl Domains {
         order.sort_by_key(|&index| (domains[index].stage, index));
         let mut place = vec![0; domains.len()];
         let mut peaks = Vec::with_capacity(domains.len());
-        let mut queueing = Vec::with_capacity(domains.len());
+        let mut latency = Vec::with_capacity(domains.len());
         let mut controllers = Vec::with_capacity(domains.len());
         for (at, &index) in order.iter().enumerate() {
             place[index] = at as u32;
@@ -86,7 +87,7 @@ impl Domains {
                 });
             }
             peaks.push(peak * 1e6);
-            queueing.push(loaded::queueing_of(domain, peak));
+            latency.push(Latency::of(domain, peak));
             controllers.push(controller);
         }
         let any_controller =
@@ -94,7 +95,7 @@ impl Domains {
         // A peak that no controller of the machine takes bounds all traffic together, last.
         let all = peak_mb_per_s.filter(|_| !any_controller).map(|peak| {
             peaks.push(peak * 1e6);
-            queueing.push(loaded::USUAL_QUEUEING);
+            latency.push(Latency::usual());
             controllers.push(true);
             peaks.len() as u32 - 1
         });
@@ -111,7 +112,7 @@ impl Domains {
         }
         let identity = next_identity();
         let solo_share = options.solo_share();
-        Ok(Self { peaks, queueing, controllers, ways, passed, nodes, solo_share, identity })
+        Ok(Self { peaks, latency, controllers, ways, passed, nodes, solo_share, identity })
     }
 
     /// One domain for all traffic: PBBCache's view of a machine.
@@ -127,7 +128,7 @@ impl Domains {
         let count = own.ways.len();
         Ok(Self {
             peaks: vec![peak * 1e6],
-            queueing: vec![loaded::USUAL_QUEUEING],
+            latency: vec![Latency::usual()],
             controllers: vec![true],
             ways: vec![(0, 1); count],
             passed: vec![0],
@@ -147,8 +148,14 @@ impl Domains {
         self.way(cpu, node).iter().map(|&domain| PassedDomain {
             domain: domain as usize,
             peak_bytes_per_s: self.peaks[domain as usize],
-            queueing: self.queueing[domain as usize],
+            queueing: self.latency[domain as usize].queueing(),
+            is_queue: self.latency[domain as usize].is_queue(),
         })
+    }
+
+    /// How latency rises in a domain.
+    pub(crate) fn latency(&self, domain: usize) -> &Latency {
+        &self.latency[domain]
     }
 
     /// The lowest peak on a way, in bytes a second; infinite where nothing bounds it.
@@ -216,7 +223,7 @@ impl Domains {
                 }
                 _ => None,
             };
-            model.through(solo, self.queueing[domain], shared);
+            model.through(solo, &self.latency[domain], shared);
             if self.controllers[domain] {
                 let busy = queued.unwrap_or_else(|| shared.iter().sum());
                 let again = contention::retries_per_request(busy);
@@ -255,7 +262,7 @@ impl Domains {
             solo.clear();
             solo.extend(members.iter().map(share));
             shared.resize(solo.len(), 0.0);
-            model.through(solo, self.queueing[domain], shared);
+            model.through(solo, &self.latency[domain], shared);
             for (&flow, &got) in members.iter().zip(&*shared) {
                 let asked = through[flow as usize];
                 let kept = if asked > 0.0 { (got * peak / asked).min(1.0) } else { 1.0 };

@@ -5,6 +5,7 @@
 //! follows from what it asks for and from the share of the time in which the domain is idle. So every slowdown on an LLC
 //! follows from these two figures, whoever makes them what they are: a bound on all co-runs need not look at each.
 
+use crate::bandwidth::loaded::Latency;
 use crate::model::Model;
 use crate::options::{Compatibility, SpaceLaw};
 use crate::program::Member;
@@ -55,7 +56,7 @@ impl Model {
         options.space == SpaceLaw::FillTime
             && options.compatibility == Compatibility::Own
             && !self.has_pipelines()
-            && self.bandwidth().part(0.5, 0.5, 0.5).is_some()
+            && self.bandwidth().part(0.5, &Latency::usual(), 0.5).is_some()
     }
 
     /// Seconds for which lines stay where what a member holds of its LLC bends, rising; beyond the last it holds no
@@ -107,7 +108,8 @@ impl Model {
     ) -> Option<(f64, f64)> {
         let asked = bytes_per_s / domain.peak_bytes_per_s;
         let solo = asked.min(self.options().solo_share());
-        let part = |idle| self.bandwidth().part(solo, domain.queueing, idle);
+        let latency = self.domains().latency(domain.domain);
+        let part = |idle| self.bandwidth().part(solo, latency, idle);
         let (least, most) = (part(least_idle)?, part(most_idle)?);
         Some((least, if most > 0.0 { (asked / most).max(1.0) } else { 1.0 }))
     }

@@ -15,6 +15,8 @@ pub struct PassedDomain {
     /// q of the bandwidth model `loaded`: at a share T of the peak an access takes 1 + q T / (1 - T) times
     /// as long as in an idle domain. Above 0 and below 1.
     pub queueing: f64,
+    /// Is that all? Not in a domain whose latency was measured: there it is the queue that comes nearest.
+    pub is_queue: bool,
 }
 
 /// A program's slowdown as a line: `solo + per_ratio * (B / B' - 1)`, where B is what it would

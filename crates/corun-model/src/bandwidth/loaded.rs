@@ -5,31 +5,26 @@ use corun_machine::{BandwidthDomain, LoadedLatency};
 use crate::bandwidth::LimitBandwidth;
 use crate::outcome::Demand;
 
-/// Every access to a domain that is busy for a share T of its peak takes
-/// λ(T) = 1 + q T / (1 - T) times as long as one to an idle domain: the waiting time of a queue of one
-/// server with random arrivals (M/M/1), in units of the idle latency, q being the service time. A
-/// program's own traffic is in its figures alone, where λ is λ(B); beside others its memory part is
-/// stretched by λ(T) / λ(B), for light and heavy programs alike. B' = B λ(B) / λ(T), and sum of B' = T.
-///
-/// With the load L = sum of B λ(B), T λ(T) = L is a quadratic equation:
-/// T = (1 + L - sqrt((1 + L)^2 - 4 (1 - q) L)) / (2 (1 - q)).
+/// Every access to a domain that is busy for a share T of its peak takes λ(T) times as long as one to an idle domain
+/// ([`Latency`]), for light and heavy programs alike. A program's own traffic is in its figures alone, where λ is λ(B);
+/// beside others its memory part is stretched by λ(T) / λ(B). B' = B λ(B) / λ(T), and sum of B' = T.
 pub(crate) struct Loaded;
 
 impl LimitBandwidth for Loaded {
-    fn through(&self, solo: &[f64], queueing: f64, out: &mut [f64]) {
-        let load: f64 = solo.iter().map(|&one| one * latency_ratio(one, queueing)).sum();
-        let busy = busy_share(load, queueing);
-        let together = latency_ratio(busy, queueing);
+    fn through(&self, solo: &[f64], latency: &Latency, out: &mut [f64]) {
+        let load: f64 = solo.iter().map(|&one| one * latency.ratio(one)).sum();
+        // λ(T), from T rather than the other way round: near the peak it rises too steeply.
+        let together = if load > 0.0 { load / latency.busy_share(load) } else { 1.0 };
         for (out, &one) in out.iter_mut().zip(solo) {
             // Rounding must not give more than the flow would draw alone.
-            *out = (one * latency_ratio(one, queueing) / together).min(one);
+            *out = (one * latency.ratio(one) / together).min(one);
         }
     }
 
-    fn part(&self, solo: f64, queueing: f64, idle: f64) -> Option<f64> {
+    fn part(&self, solo: f64, latency: &Latency, idle: f64) -> Option<f64> {
         // λ(T) is infinite in a domain that is never idle.
-        let together = 1.0 + queueing * (1.0 - idle) / idle;
-        Some((solo * latency_ratio(solo, queueing) / together).min(solo))
+        let together = latency.ratio(1.0 - idle);
+        Some((solo * latency.ratio(solo) / together).min(solo))
     }
 
     fn cpi(&self, demand: &Demand, latency_ratio: f64, ratio: f64) -> f64 {
@@ -40,36 +35,137 @@ impl LimitBandwidth for Loaded {
 /// q where the machine has no measured curve. Fitted by least squares of relative errors to one published
 /// table, latency under load of a Xeon Silver 4110 with 12 modules of DDR4-2400 against its data sheet's peak
 /// (Intel Memory Latency Checker 3.5, Intel Community, thread 1126268): 0.41, rounded.
-pub(crate) const USUAL_QUEUEING: f64 = 0.4;
+const USUAL_QUEUEING: f64 = 0.4;
 /// Bounds of q: less than this is no queue that can be told from none, and at 1 and more the equation
 /// for T has another root.
 const QUEUEING_RANGE: (f64, f64) = (1e-3, 0.95);
 /// Traffic near a measured peak is taken for this share of it: the peak may be the cores'.
 const MOST_BUSY: f64 = 0.95;
 
-/// λ(T) of a domain that is busy for a share T below 1.
-pub(crate) fn latency_ratio(busy: f64, queueing: f64) -> f64 {
-    1.0 + queueing * busy / (1.0 - busy)
+/// How many times as long an access takes in a domain that is busy for a share T of its peak, λ(T): rising, and as
+/// measured up to the busiest point of a curve, straight between its points. Beyond that, and where nothing was
+/// measured, it rises as the waiting time of a queue of one server with random arrivals (M/M/1) does,
+/// q T / (1 - T) in units of the idle latency, q being the service time.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Latency {
+    /// T and λ, rising, from (0, 1) on.
+    measured: Vec<(f64, f64)>,
+    queueing: f64,
 }
 
-/// T with T λ(T) = load; below 1 for every load, and rising with it.
-fn busy_share(load: f64, queueing: f64) -> f64 {
-    // Without the cancellation of near terms.
-    let sum = 1.0 + load;
-    2.0 * load / (sum + (sum * sum - 4.0 * (1.0 - queueing) * load).sqrt())
+impl Latency {
+    /// Of a domain nothing of which was measured.
+    pub(crate) fn usual() -> Self {
+        Self::queue(USUAL_QUEUEING)
+    }
+
+    fn queue(queueing: f64) -> Self {
+        Self { measured: vec![(0.0, 1.0)], queueing }
+    }
+
+    /// Of a domain with this peak.
+    pub(crate) fn of(domain: &BandwidthDomain, peak_mb_per_s: f64) -> Self {
+        Self::measured(&domain.loaded_latency, peak_mb_per_s)
+    }
+
+    fn measured(curve: &[LoadedLatency], peak_mb_per_s: f64) -> Self {
+        let Some(queueing) = fit(curve, peak_mb_per_s) else { return Self::usual() };
+        let idle_ns = curve[0].latency_ns;
+        let mut points: Vec<(f64, f64)> = curve
+            .iter()
+            .map(|point| (busy_of(point, peak_mb_per_s), point.latency_ns / idle_ns))
+            .collect();
+        points.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let mut measured = vec![(0.0, 1.0)];
+        measured.extend(never_falling(&points).into_iter().filter(|point| point.0 > 0.0));
+        // Noise must not have an access be faster than in an idle domain.
+        for point in &mut measured {
+            point.1 = point.1.max(1.0);
+        }
+        Self { measured, queueing }
+    }
+
+    pub(crate) fn queueing(&self) -> f64 {
+        self.queueing
+    }
+
+    /// Is it a queue's from the idle domain on?
+    pub(crate) fn is_queue(&self) -> bool {
+        self.measured.len() == 1
+    }
+
+    /// λ(T); infinite from T = 1 on.
+    pub(crate) fn ratio(&self, busy: f64) -> f64 {
+        let above = self.measured.partition_point(|point| point.0 <= busy);
+        match self.measured.get(above) {
+            Some(&(to, ratio)) => {
+                let (from, before) = self.measured[above - 1];
+                before + (ratio - before) * (busy - from) / (to - from)
+            }
+            None if busy < 1.0 => self.base() + self.queueing * busy / (1.0 - busy),
+            None => f64::INFINITY,
+        }
+    }
+
+    /// What λ has beyond the last point besides the queue's part.
+    fn base(&self) -> f64 {
+        let (busy, ratio) = self.measured[self.measured.len() - 1];
+        ratio - self.queueing * busy / (1.0 - busy)
+    }
+
+    /// The T at which T λ(T) is the load; below 1 for every load, and rising with it.
+    fn busy_share(&self, load: f64) -> f64 {
+        let above = self.measured.partition_point(|point| point.0 * point.1 <= load);
+        if let Some(&(to, ratio)) = self.measured.get(above) {
+            // T (a + b T) = load
+            let (from, before) = self.measured[above - 1];
+            let rise = (ratio - before) / (to - from);
+            let start = before - rise * from;
+            return 2.0 * load / (start + (start * start + 4.0 * rise * load).sqrt());
+        }
+        // T (c + q T / (1 - T)) = load, without the cancellation of near terms.
+        let base = self.base();
+        let root = ((base - load).powi(2) + 4.0 * self.queueing * load).sqrt();
+        2.0 * load / (base + load + root)
+    }
 }
 
-/// q of a domain: of its measured curve, by least squares of the relative errors, else the usual.
-pub(crate) fn queueing_of(domain: &BandwidthDomain, peak_mb_per_s: f64) -> f64 {
-    fit(&domain.loaded_latency, peak_mb_per_s).unwrap_or(USUAL_QUEUEING)
+fn busy_of(point: &LoadedLatency, peak_mb_per_s: f64) -> f64 {
+    (point.mb_per_s / peak_mb_per_s).min(MOST_BUSY)
 }
 
+/// The rising points nearest to these by least squares (pool adjacent violators: Ayer et al., Annals of Mathematical
+/// Statistics 26(4), 1955), one for each T.
+fn never_falling(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    // Value, how many points have it, and where they begin.
+    let mut pools: Vec<(f64, usize, usize)> = Vec::new();
+    for (index, &(_, ratio)) in points.iter().enumerate() {
+        let mut pool = (ratio, 1, index);
+        while let Some(&(before, count, first)) = pools.last() {
+            if before <= pool.0 && points[first + count - 1].0 < points[pool.2].0 {
+                break;
+            }
+            let all = count + pool.1;
+            pool = ((before * count as f64 + pool.0 * pool.1 as f64) / all as f64, all, first);
+            pools.pop();
+        }
+        pools.push(pool);
+    }
+    let of_pool = |&(ratio, count, first): &(f64, usize, usize)| {
+        points[first..first + count].iter().map(move |point| (point.0, ratio))
+    };
+    let mut rising: Vec<(f64, f64)> = pools.iter().flat_map(of_pool).collect();
+    rising.dedup_by_key(|point| point.0);
+    rising
+}
+
+/// q of a measured curve, by least squares of the relative errors.
 fn fit(curve: &[LoadedLatency], peak_mb_per_s: f64) -> Option<f64> {
     let (idle, loaded) = curve.split_first()?;
     let (mut above, mut below) = (0.0, 0.0);
     for point in loaded {
         let ratio = point.latency_ns / idle.latency_ns;
-        let busy = (point.mb_per_s / peak_mb_per_s).min(MOST_BUSY);
+        let busy = busy_of(point, peak_mb_per_s);
         let waiting = busy / (1.0 - busy) / ratio;
         above += waiting * (ratio - 1.0) / ratio;
         below += waiting * waiting;
@@ -83,8 +179,12 @@ mod tests {
     use super::*;
 
     fn solve(solo: &[f64], queueing: f64) -> Vec<f64> {
+        through(solo, &Latency::queue(queueing))
+    }
+
+    fn through(solo: &[f64], latency: &Latency) -> Vec<f64> {
         let mut out = vec![0.0; solo.len()];
-        Loaded.through(solo, queueing, &mut out);
+        Loaded.through(solo, latency, &mut out);
         out
     }
 
@@ -122,7 +222,7 @@ mod tests {
     fn the_fit_finds_the_curve_again() {
         let point = |busy: f64| LoadedLatency {
             mb_per_s: 1000.0 * busy,
-            latency_ns: 80.0 * latency_ratio(busy, 0.3),
+            latency_ns: 80.0 * Latency::queue(0.3).ratio(busy),
             low_ns: 0.0,
             high_ns: 0.0,
         };
@@ -171,18 +271,71 @@ mod tests {
         assert!((found - USUAL_QUEUEING).abs() < 0.05, "{found}");
     }
 
+    fn points(of: &[(f64, f64)]) -> Vec<LoadedLatency> {
+        let point = |&(mb_per_s, latency_ns): &(f64, f64)| LoadedLatency {
+            mb_per_s,
+            latency_ns,
+            low_ns: latency_ns,
+            high_ns: latency_ns,
+        };
+        of.iter().map(point).collect()
+    }
+
+    /// A memory that answers after 100 ns, after 150 from a fifth of its peak on: the queue of the least error, q = 0.2,
+    /// would have 116 ns there and 167 at three quarters.
+    #[test]
+    fn a_measured_curve_is_what_counts_where_it_is_flat() {
+        let curve = points(&[(10.0, 100.0), (200.0, 150.0), (750.0, 150.0)]);
+        let latency = Latency::measured(&curve, 1000.0);
+        for (busy, ratio) in
+            [(0.0, 1.0), (0.01, 1.0), (0.105, 1.25), (0.2, 1.5), (0.5, 1.5), (0.75, 1.5)]
+        {
+            assert!((latency.ratio(busy) - ratio).abs() < 1e-12, "{busy}: {}", latency.ratio(busy));
+        }
+        // Beside a stream at half of the peak a light flow waits half as long again.
+        let out = through(&[0.5, 0.001], &latency);
+        assert!((0.001 / out[1] - 1.5).abs() < 1e-12, "{out:?}");
+        // 0.75 and what the queue waits beyond that: never more than the peak.
+        let busy: f64 = through(&[0.9, 0.9, 0.9], &latency).iter().sum();
+        assert!(busy > 0.75 && busy < 1.0, "{busy}");
+    }
+
+    #[test]
+    fn points_that_fall_are_taken_together() {
+        let rising = never_falling(&[(0.1, 1.0), (0.2, 1.4), (0.3, 1.2), (0.4, 1.3), (0.5, 2.0)]);
+        let expected = [(0.1, 1.0), (0.2, 1.3), (0.3, 1.3), (0.4, 1.3), (0.5, 2.0)];
+        for (one, expected) in rising.iter().zip(expected) {
+            assert!(one.0 == expected.0 && (one.1 - expected.1).abs() < 1e-12, "{rising:?}");
+        }
+        // Two at one place are one.
+        assert_eq!(never_falling(&[(0.1, 1.0), (0.2, 1.2), (0.2, 1.4)]).len(), 2);
+    }
+
+    fn curve() -> impl proptest::strategy::Strategy<Value = Latency> {
+        use proptest::strategy::Strategy;
+        let points_of = proptest::collection::vec((1.0..1200.0f64, 50.0..400.0f64), 0..8);
+        points_of.prop_map(|of| Latency::measured(&points(&of), 1000.0))
+    }
+
     proptest::proptest! {
+        #[test]
+        fn latency_never_falls(latency in curve(), busy in 0.0..0.99f64, more in 0.0..0.009f64) {
+            proptest::prop_assert!(latency.ratio(busy) >= 1.0 - 1e-12);
+            proptest::prop_assert!(latency.ratio(busy + more) >= latency.ratio(busy) - 1e-9);
+        }
+
         #[test]
         fn every_root_solves_the_equations(
             solo in proptest::collection::vec(1e-6..0.97f64, 1..20),
-            queueing in 1e-3..0.95f64,
+            latency in curve(),
         ) {
-            let shared = solve(&solo, queueing);
+            let shared = through(&solo, &latency);
             let busy: f64 = shared.iter().sum();
             proptest::prop_assert!(busy > 0.0 && busy < 1.0);
+            let load: f64 = solo.iter().map(|&one| one * latency.ratio(one)).sum();
+            proptest::prop_assert!((busy * latency.ratio(busy) / load - 1.0).abs() <= 1e-6);
             for (&solo, &shared) in solo.iter().zip(&shared) {
-                let expected =
-                    solo * latency_ratio(solo, queueing) / latency_ratio(busy, queueing);
+                let expected = solo * latency.ratio(solo) * busy / load;
                 proptest::prop_assert!((expected - shared).abs() <= 1e-9);
             }
         }
@@ -192,14 +345,14 @@ mod tests {
         fn another_flow_helps_nobody(
             solo in proptest::collection::vec(1e-6..0.95f64, 1..12),
             more in 1e-6..0.95f64,
-            queueing in 1e-3..0.95f64,
+            latency in curve(),
         ) {
-            let before = solve(&solo, queueing);
+            let before = through(&solo, &latency);
             let mut with = solo.clone();
             with.push(more);
-            let after = solve(&with, queueing);
+            let after = through(&with, &latency);
             for (before, after) in before.iter().zip(&after) {
-                proptest::prop_assert!(*after <= before * (1.0 + 1e-12));
+                proptest::prop_assert!(*after <= before * (1.0 + 1e-9));
             }
         }
     }

@@ -7,20 +7,21 @@ mod none;
 mod simple;
 mod stalls;
 
+use crate::bandwidth::loaded::Latency;
 use crate::options::BandwidthModel;
 use crate::outcome::Demand;
 
 /// A bandwidth model.
 pub(crate) trait LimitBandwidth {
     /// What each flow gets through one domain. `solo`: what each would draw alone, as shares of
-    /// the domain's peak, each below 1; `queueing`: how latency rises there ([`loaded`]); `out` (same
+    /// the domain's peak, each below 1; `latency`: how it rises there; `out` (same
     /// length as `solo`): what each gets, at most that.
-    fn through(&self, solo: &[f64], queueing: f64, out: &mut [f64]);
+    fn through(&self, solo: &[f64], latency: &Latency, out: &mut [f64]);
 
     /// What a flow that alone would draw `solo` of a domain gets while the domain is idle for a share of the time, where
     /// that says it: never less in a domain that is more idle, never more than `solo`. None where it depends on the
     /// other flows in another way.
-    fn part(&self, _solo: f64, _queueing: f64, _idle: f64) -> Option<f64> {
+    fn part(&self, _solo: f64, _latency: &Latency, _idle: f64) -> Option<f64> {
         Option::None
     }
 

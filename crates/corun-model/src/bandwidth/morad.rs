@@ -1,5 +1,6 @@
 //! Morad's probabilistic model.
 
+use crate::bandwidth::loaded::Latency;
 use crate::bandwidth::{LimitBandwidth, at_latency};
 use crate::outcome::Demand;
 
@@ -9,11 +10,11 @@ use crate::outcome::Demand;
 pub(crate) struct Morad;
 
 impl LimitBandwidth for Morad {
-    fn through(&self, solo: &[f64], _queueing: f64, out: &mut [f64]) {
+    fn through(&self, solo: &[f64], _latency: &Latency, out: &mut [f64]) {
         through(solo, out);
     }
 
-    fn part(&self, solo: f64, _queueing: f64, idle: f64) -> Option<f64> {
+    fn part(&self, solo: f64, _latency: &Latency, idle: f64) -> Option<f64> {
         Some(part(solo, idle))
     }
 

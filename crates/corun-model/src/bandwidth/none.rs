@@ -1,5 +1,6 @@
 //! Unlimited bandwidth.
 
+use crate::bandwidth::loaded::Latency;
 use crate::bandwidth::{LimitBandwidth, at_latency};
 use crate::outcome::Demand;
 
@@ -7,7 +8,7 @@ use crate::outcome::Demand;
 pub(crate) struct None;
 
 impl LimitBandwidth for None {
-    fn through(&self, solo: &[f64], _queueing: f64, out: &mut [f64]) {
+    fn through(&self, solo: &[f64], _latency: &Latency, out: &mut [f64]) {
         out.copy_from_slice(solo);
     }
 

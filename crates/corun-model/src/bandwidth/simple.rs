@@ -1,5 +1,6 @@
 //! KPart's rule.
 
+use crate::bandwidth::loaded::Latency;
 use crate::bandwidth::{LimitBandwidth, at_latency};
 use crate::outcome::Demand;
 
@@ -13,7 +14,7 @@ use crate::outcome::Demand;
 pub(crate) struct Simple;
 
 impl LimitBandwidth for Simple {
-    fn through(&self, solo: &[f64], _queueing: f64, out: &mut [f64]) {
+    fn through(&self, solo: &[f64], _latency: &Latency, out: &mut [f64]) {
         through(solo, out);
     }
 

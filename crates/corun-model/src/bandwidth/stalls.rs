@@ -1,5 +1,6 @@
 //! The thesis's variant of Morad's model.
 
+use crate::bandwidth::loaded::Latency;
 use crate::bandwidth::{LimitBandwidth, at_latency, morad};
 use crate::outcome::Demand;
 
@@ -8,11 +9,11 @@ use crate::outcome::Demand;
 pub(crate) struct Stalls;
 
 impl LimitBandwidth for Stalls {
-    fn through(&self, solo: &[f64], _queueing: f64, out: &mut [f64]) {
+    fn through(&self, solo: &[f64], _latency: &Latency, out: &mut [f64]) {
         morad::through(solo, out);
     }
 
-    fn part(&self, solo: f64, _queueing: f64, idle: f64) -> Option<f64> {
+    fn part(&self, solo: f64, _latency: &Latency, idle: f64) -> Option<f64> {
         Some(morad::part(solo, idle))
     }
 

@@ -16,6 +16,8 @@ pub(crate) struct ModelledLlc<'p> {
     pub(crate) members: Vec<Member<'p>>,
     pub(crate) way_bytes: f64,
     pub(crate) law: BandwidthCoupling,
+    /// Is that law the model's? Where latency under load was measured it is only near to it, and proves nothing.
+    pub(crate) is_exact: bool,
     /// Of the domain in which all meet, in bytes a second; 1 where there is none.
     pub(crate) peak_bytes_per_s: f64,
     /// The most that a program alone draws of the peak.
@@ -57,6 +59,7 @@ impl<'p> ModelledLlc<'p> {
             members: members.to_vec(),
             way_bytes: size as f64 / f64::from(model.llc_ways(first.cpu)),
             law: BandwidthCoupling::Free,
+            is_exact: true,
             peak_bytes_per_s: 1.0,
             solo_share: options.solo_peak_share.unwrap_or(DEFAULT_SOLO_PEAK_SHARE),
             busy: members.iter().map(|member| busy(member) as u32).collect(),
@@ -73,6 +76,7 @@ impl<'p> ModelledLlc<'p> {
                 | BandwidthModel::Additive
                 | BandwidthModel::ByMachine => BandwidthCoupling::Morad,
             };
+            modelled.is_exact = options.bandwidth != BandwidthModel::Loaded || meeting.is_queue;
             modelled.peak_bytes_per_s = meeting.peak_bytes_per_s;
         }
         Ok(modelled)

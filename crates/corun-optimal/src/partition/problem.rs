@@ -174,8 +174,9 @@ impl<'p> PartitionProblem<'p> {
             }
             _ => found.bound,
         };
-        let bound = if found.is_proven { Some(value) } else { bound };
-        let bound = bound.filter(|bound| bound.is_finite());
+        let proven = found.is_proven && self.modelled.is_exact;
+        let bound = if proven { Some(value) } else { bound };
+        let bound = bound.filter(|bound| bound.is_finite() && self.modelled.is_exact);
         let (clusters, ways) = clusters.into_iter().unzip();
         PartitionResult {
             clusters,
@@ -185,7 +186,7 @@ impl<'p> PartitionProblem<'p> {
             value,
             bound,
             gap: bound.map(|bound| ((value - bound) / bound).abs()).filter(|gap| gap.is_finite()),
-            proven: found.is_proven,
+            proven,
             nodes: found.effort.nodes,
             pruned: found.effort.pruned,
             solver_seconds: started.elapsed().as_secs_f64(),
