@@ -97,6 +97,7 @@ pub(crate) fn table(
             stacks: Vec::new(),
             // It was measured by what a program holds.
             by_bytes_held: true,
+            foreseen: 0.0,
             llc_apki: if here { last.llc_references_pki } else { apki.value },
             apki_extrapolated: !here && apki.extrapolated,
             measured: (ways(1).max(0.0), ways(table.max_ways())),

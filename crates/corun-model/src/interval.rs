@@ -59,6 +59,7 @@ pub(crate) fn parts(
         knots,
         stacks,
         by_bytes_held: false,
+        foreseen: phase.prefetchable,
         llc_apki: llc_apki.value + phase.cleared_mpki(private_bytes),
         apki_extrapolated: site.private_bytes > 0.0 && llc_apki.extrapolated && !whole,
         measured: (site.occupancy_bytes(first).max(0.0), measured_to),

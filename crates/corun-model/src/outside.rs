@@ -1,23 +1,19 @@
 //! Programs outside the machine that share its last-level cache, as the neighbours of a virtual machine do.
 //!
 //! A machine file tells of them how long a line stays that was used again and then lies still while nobody here
-//! uses the cache (`idle_survival`): the life L, which varies as they come and go. In a cache that resists
+//! uses the cache (`idle_survival`): the life, L on average. In a cache that resists
 //! streams ([`crate::single_use`]) they are one more sharer of it: all sharers see the same time t, and since
 //! theirs alone is L, they hold a share t / L of the cache at t.
 //!
 //! What is left of C bytes for the programs here that hold o(t) bytes each is sum of o = C (1 - t / L), or,
 //! with b = o / (1 - t / L), sum of b = C. So a program's table is by b: the space that it and the lines of the
 //! neighbours in between take. Alone its lines stay for L (1 - o / C), and those that were used once for the
-//! share q of that, so that a program whose lines come back late finds few of them, alone as well as beside others.
-//!
-//! L is not one figure: what is tabulated is the mean over some equally likely lives.
+//! share r of that, so that a program whose lines come back late finds few of them, alone as well as beside others.
 
 use crate::core::CpiStack;
 use crate::site::Site;
 use crate::table::Knot;
 
-/// Equally likely lives, by the shares of the lines that are left after them.
-const LEFT: [f64; 5] = [0.9, 0.7, 0.5, 0.3, 0.1];
 /// From one tabulated size to the next; the least is this part of the LLC.
 const SIZE_RATIO: f64 = 1.06;
 const LEAST_SIZE: f64 = 1.0 / 4096.0;
@@ -49,8 +45,7 @@ impl OwnPoint {
 /// The same by the space that the program takes together with the lines of neighbours, and by each the
 /// seconds for which lines stay.
 pub(crate) fn beside_outside(points: &[OwnPoint], site: &Site) -> Vec<(OwnPoint, f64)> {
-    let paths: Vec<Path> =
-        LEFT.iter().map(|&left| Path::new(points, site.life_of(left), site)).collect();
+    let path = Path::new(points, site);
     let mut sizes = vec![0.0];
     let mut size = site.llc_bytes * LEAST_SIZE;
     while size < site.llc_bytes {
@@ -58,24 +53,10 @@ pub(crate) fn beside_outside(points: &[OwnPoint], site: &Site) -> Vec<(OwnPoint,
         size *= SIZE_RATIO;
     }
     sizes.push(site.llc_bytes);
-    sizes.into_iter().map(|bytes| mean(&paths, bytes)).collect()
+    sizes.into_iter().map(|bytes| path.at(bytes)).collect()
 }
 
-/// The mean over the paths where this space is taken.
-fn mean(paths: &[Path], bytes: f64) -> (OwnPoint, f64) {
-    let each: Vec<(OwnPoint, f64)> = paths.iter().map(|path| path.at(bytes)).collect();
-    let share = 1.0 / each.len() as f64;
-    let knot = Knot::mean(bytes, each.iter().map(|(point, _)| (share, point.knot)));
-    let stack = each.iter().try_fold(CpiStack::default(), |mut sum, (point, _)| {
-        sum.add_times(point.stack.as_ref()?, share);
-        Some(sum)
-    });
-    let of = |figure: fn(&(OwnPoint, f64)) -> f64| each.iter().map(figure).sum::<f64>() * share;
-    let instructions = of(|(point, _)| point.instructions);
-    (OwnPoint { knot, stack, instructions }, of(|(_, seconds)| *seconds))
-}
-
-/// What a program goes through as it takes more space, beside neighbours of one life.
+/// What a program goes through as it takes more space.
 struct Path {
     life: f64,
     /// By rising instructions, each with the seconds for which lines stay there.
@@ -83,7 +64,7 @@ struct Path {
 }
 
 impl Path {
-    fn new(own: &[OwnPoint], life: f64, site: &Site) -> Self {
+    fn new(own: &[OwnPoint], site: &Site) -> Self {
         let timed =
             |point: OwnPoint| (point, point.instructions * point.knot.cpi / site.clock_hz());
         let between = own.windows(2).flat_map(|pair| {
@@ -91,7 +72,7 @@ impl Path {
             (1..=STEPS).map(move |step| OwnPoint::between(&pair[0], &pair[1], part(step)))
         });
         let points = own.first().copied().into_iter().chain(between).map(timed).collect();
-        Self { life, points }
+        Self { life: site.life(), points }
     }
 
     /// Bytes that the program holds at a point beyond those that the neighbours leave it in so much space.
@@ -102,15 +83,20 @@ impl Path {
     /// The first point at which it takes so much space, as it fills the cache, and for how long lines stay there.
     fn at(&self, bytes: f64) -> (OwnPoint, f64) {
         let takes_all = |point: &(OwnPoint, f64)| self.beyond(point, bytes) >= 0.0;
-        let Some(after) = self.points.iter().position(takes_all) else {
+        let (point, seconds) = match self.points.iter().position(takes_all) {
             // It holds all that it uses, and takes the more space the more lines of neighbours lie between.
-            let last = self.points[self.points.len() - 1].0;
-            return (last, self.life * (1.0 - last.knot.bytes / bytes));
+            None => {
+                let last = self.points[self.points.len() - 1].0;
+                (last, self.life * (1.0 - last.knot.bytes / bytes))
+            }
+            Some(0) => self.points[0],
+            Some(after) => {
+                let (low, high) = (&self.points[after - 1], &self.points[after]);
+                let (short, beyond) = (self.beyond(low, bytes), self.beyond(high, bytes));
+                let part = short / (short - beyond);
+                (OwnPoint::between(&low.0, &high.0, part), low.1 + part * (high.1 - low.1))
+            }
         };
-        let Some(before) = after.checked_sub(1) else { return self.points[0] };
-        let (low, high) = (&self.points[before], &self.points[after]);
-        let (short, beyond) = (self.beyond(low, bytes), self.beyond(high, bytes));
-        let part = short / (short - beyond);
-        (OwnPoint::between(&low.0, &high.0, part), low.1 + part * (high.1 - low.1))
+        (OwnPoint { knot: Knot { bytes, ..point.knot }, ..point }, seconds)
     }
 }

@@ -1,31 +1,43 @@
 //! Caches in which lines that were used once leave before those that were used again.
 //!
-//! A line that was not used again since it came in stays for a share q of the time t that a line stays
-//! which was (`single_use_life` of a machine file; q = 1 is LRU). What a program misses and holds at a
+//! Such a cache ages its lines by stages, as re-reference interval prediction does (Jaleel, Theobald, Steely and Emer,
+//! ISCA 2010): a line that comes in is one step from leaving, one that is used again n steps, and whoever needs space
+//! takes a step of a line chosen at random. So where the second kind stays for a time t on average, in n stages of t / n
+//! that vary each (Erlang's distribution), the first stays for r t (`random_use_life` of a machine file, r = 1 / n
+//! in a cache that is so and nothing else), and that time varies as a single stage does. What a program misses and holds at a
 //! time t follows from its LRU curve and from how its lines come back, which the curve does not tell:
 //!
-//! - A line that is used at random, once in θ on average, comes back after a miss with the chance
-//!   a = 1 - exp(-r t / θ) (r is `random_use_life` where the machine file has it, else q), and is lost after a hit with b = exp(-t / θ). So it hits with
-//!   h = a / (a + b), and for a share h of the time it is there (it is used at random: whoever looks
-//!   finds it as often as its uses do).
-//! - A line that is used at the same distance τ all the time is always there if τ <= t, once it was used
-//!   again. If τ > t each use misses, and it lies there for q t. Of lines of one distance, a loop, all are
-//!   there or none: where they do not fit together, they are given away each time before they are used.
-//! - A line that never comes back lies there for q t.
+//! - A line comes back after a miss with the chance a that it stays until its next use, and is lost after a hit with the
+//!   chance b that it does not. So it hits with h = a / (a + b).
+//! - A line that is used at random, once in θ on average: a = r t / (r t + θ) and b = (1 + t / (n θ))^-n. For a share h of the
+//!   time it is there (it is used at random: whoever looks finds it as often as its uses do).
+//! - A line that is used at the same distance d all the time: a = exp(-d / (r t)), b is what Erlang's distribution has
+//!   below d, and between two uses it is there for as long as it stays or until the second.
+//! - A line that a prefetcher brings, as those of a stream are, stays for q t (`single_use_life`), again a single stage, and is
+//!   brought anew each time: h = exp(-d / (q t)).
+//! - A line that never comes back lies there for q t or r t.
 //!
 //! The curve is taken apart accordingly. Misses at the end of the curve are of lines that never come
 //! back. The rest, as a function of the time t of an LRU cache that misses so, is a sum of exponentials
 //! exp(-t / θ) where lines are used at random (Fagin, 1977; Che, Tung and Wang, IEEE JSAC 20(7), 2002),
 //! and a sum of steps where they are used at fixed distances. From the slowest exponential on, as much of
 //! each is taken as lies below what is left. What is left at the end counts as used at fixed distances
-//! (below 0 far out, where an exponential is nearly over: so that nothing changes where q = 1).
+//! (below 0 far out, where an exponential is nearly over).
 
-/// From one mean distance of uses to the next.
-const DISTANCE_RATIO: f64 = 1.3;
-/// An exponential has to lie below the curve down to this part of its height.
+/// From one distance of uses, and from one time for which lines stay, to the next.
+const STEP: f64 = 1.068;
+/// As many steps from one exponential to the next.
+const STEPS_BETWEEN_CLASSES: usize = 4;
+/// And from one time to about twice that.
+const STEPS_OF_TWICE: usize = 10;
+/// What an exponential falls by less than this in such a time tells nothing of it.
 const FLOOR: f64 = 0.03;
 /// Misses less than this share of all tell nothing about how lines come back.
 const LEAST_SHARE: f64 = 1e-4;
+/// Of the times at which a program is looked at, the first is this part of the least distance of its uses, and the last so
+/// many times the greatest.
+const FIRST_TIME: f64 = 0.02;
+const LAST_TIME: f64 = 100.0;
 
 /// A point of a program's LRU curve.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -38,78 +50,263 @@ pub(crate) struct CurvePoint {
     pub(crate) instructions: f64,
 }
 
-/// Lines that are used at random.
+/// What a program holds and misses where lines that are used again stay for a time.
 #[derive(Debug, Clone, Copy)]
-struct Random {
-    /// Instructions from one use of a line to the next, on average.
-    distance: f64,
-    /// Bytes of such lines that are used an instruction.
-    used: f64,
+pub(crate) struct HeldPoint {
+    pub(crate) bytes: f64,
+    /// Bytes missed an instruction.
+    pub(crate) missed: f64,
+    /// That time.
+    pub(crate) instructions: f64,
 }
 
-/// The same program where lines of one use stay for a share of the time that others do, `random_life` those that are
-/// used at random and `life` all others: by point, whose time is as before, the bytes that it holds and those that it misses an instruction. The first
-/// never fall, the second never rise.
+/// How long lines stay, those that are used again for the time 1 on average.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Lives {
+    /// Of a line of a stream (q).
+    pub(crate) stream: f64,
+    /// Of a line that was used once (r).
+    pub(crate) once: f64,
+    /// Stages in which a line leaves that was used again (n).
+    pub(crate) stages: u32,
+}
+
+/// The chance of a hit, and the share of the time for which a line is there.
+#[derive(Debug, Clone, Copy)]
+struct Found {
+    hit: f64,
+    there: f64,
+}
+
+impl Lives {
+    /// From the measured figures. That of lines used once is the ratio of the times that leave half of each kind, and
+    /// that of a stream is by such a time, too; here they are ratios of means.
+    pub(crate) fn of(single_use_life: f64, random_use_life: f64) -> Self {
+        let (median_of_one, medians) = (std::f64::consts::LN_2, 2..=64);
+        let ratio = |stages: u32| median_of_one / (f64::from(stages) * median(stages));
+        let nearer = |best: u32, one: u32| {
+            let off = |stages| (ratio(stages) - random_use_life).abs();
+            if off(one) < off(best) { one } else { best }
+        };
+        let stages = medians.fold(1, nearer);
+        let once = (random_use_life * median(stages) / median_of_one).min(1.0);
+        Self { stream: single_use_life * median(stages), once, stages }
+    }
+
+    /// The time after which half of the lines are left that were used again.
+    pub(crate) fn median(self) -> f64 {
+        median(self.stages)
+    }
+
+    /// Of lines that are used at random, by t / θ.
+    fn at_random(self, time: f64) -> Found {
+        let stages = f64::from(self.stages);
+        let back = self.once * time / (self.once * time + 1.0);
+        let gone = (1.0 + time / stages).powf(-stages);
+        let hit = back / (back + gone);
+        Found { hit, there: hit }
+    }
+
+    /// Of lines that are used at a fixed distance, by d / t.
+    fn at_distance(self, distance: f64) -> Found {
+        let back = (-distance / self.once).exp();
+        let parts = f64::from(self.stages) * distance;
+        let (left, left_after_one_more) =
+            (left_of(self.stages, parts), left_of(self.stages + 1, parts));
+        let hit = back / (back + 1.0 - left);
+        let once = self.once * (1.0 - back);
+        let again = (1.0 - left_after_one_more) + distance * left;
+        Found { hit, there: (hit * again + (1.0 - hit) * once) / distance }
+    }
+
+    /// Of lines that a prefetcher brings each time, at a fixed distance, by d / t.
+    fn foreseen(self, distance: f64) -> Found {
+        let hit = (-distance / self.stream).exp();
+        Found { hit, there: self.stream * (1.0 - hit) / distance }
+    }
+}
+
+/// The share that is left of Erlang's distribution of so many stages after so many times the mean of one.
+fn left_of(stages: u32, time: f64) -> f64 {
+    let mut term = (-time).exp();
+    let mut sum = term;
+    for stage in 1..stages {
+        term *= time / f64::from(stage);
+        sum += term;
+    }
+    sum
+}
+
+/// Where half of that distribution lies, by its mean.
+pub(crate) fn median(stages: u32) -> f64 {
+    let (mut low, mut high) = (0.0, 1.0);
+    for _ in 0..60 {
+        let middle = 0.5 * (low + high);
+        if left_of(stages, f64::from(stages) * middle) > 0.5 { low = middle } else { high = middle }
+    }
+    high
+}
+
+/// Bytes that are used an instruction, by distances from `least` on, each [`STEP`] times the one before.
+struct ByDistance {
+    least: f64,
+    at_random: Vec<f64>,
+    fixed: Vec<f64>,
+}
+
+impl ByDistance {
+    fn new(least: f64, most: f64) -> Self {
+        let count = (most / least).ln() / STEP.ln();
+        let none = vec![0.0; count.max(0.0).ceil() as usize + 2];
+        Self { least, at_random: none.clone(), fixed: none }
+    }
+
+    fn distance(&self, index: usize) -> f64 {
+        self.least * STEP.powi(index as i32)
+    }
+
+    /// Shares bytes used at a fixed distance between its two neighbours, so that what lies there in between is the same.
+    fn add_fixed(&mut self, distance: f64, used: f64) {
+        let place = ((distance / self.least).ln() / STEP.ln()).floor().max(0.0) as usize;
+        let below = place.min(self.fixed.len() - 2);
+        let (low, high) = (self.distance(below), self.distance(below + 1));
+        let part = ((distance - low) / (high - low)).clamp(0.0, 1.0);
+        self.fixed[below] += used * (1.0 - part);
+        self.fixed[below + 1] += used * part;
+    }
+}
+
+/// What the program of an LRU curve holds and misses in a cache with such lives, from nothing on; the bytes rise and the
+/// misses never do. It ends where all is held or more than `most_bytes`. A prefetcher brings this share of all lines:
+/// of those that are not used at random, as far as they reach.
 pub(crate) fn held_and_missed(
     curve: &[CurvePoint],
-    life: f64,
-    random_life: f64,
-) -> Vec<(f64, f64)> {
+    foreseen: f64,
+    lives: Lives,
+    most_bytes: f64,
+) -> Vec<HeldPoint> {
+    let first = curve.first().map_or(0.0, |point| point.missed);
+    let mut points = vec![HeldPoint { bytes: 0.0, missed: first, instructions: 0.0 }];
     let never = curve.last().map_or(0.0, |point| point.missed);
-    let mut rest: Vec<f64> = curve.iter().map(|point| (point.missed - never).max(0.0)).collect();
-    let classes = take_random(curve, &mut rest);
-    let mut before = (0.0, f64::INFINITY);
-    curve
-        .iter()
-        .zip(&rest)
-        .map(|(point, &fixed)| {
-            let time = point.instructions;
-            let mut missed = never + fixed;
-            // What the lines of fixed distances would hold in an LRU cache is what the others do not.
-            let mut held = point.bytes - never * time + never * life * time;
-            held -= (1.0 - life) * time * fixed;
-            for class in &classes {
-                let gone = (-time / class.distance).exp();
-                let back = -(-random_life * time / class.distance).exp_m1();
-                let hit = back / (back + gone);
-                missed += class.used * (1.0 - hit);
-                held += class.used * class.distance * (hit - (1.0 - gone));
-            }
-            before = (held.max(before.0), missed.max(never).min(before.1));
-            before
+    let uses = uses(curve, never);
+    let at_random: f64 = uses.iter().flat_map(|uses| &uses.at_random).sum();
+    let others = first - at_random;
+    let foreseen = if others > 0.0 { (foreseen * first / others).min(1.0) } else { 0.0 };
+    let stream = never * (foreseen * lives.stream + (1.0 - foreseen) * lives.once);
+    let Some(uses) = uses else {
+        // A stream, or nothing.
+        if never > 0.0 {
+            let instructions = most_bytes / stream;
+            points.push(HeldPoint { bytes: most_bytes, missed: never, instructions });
+        }
+        return points;
+    };
+    let before = (FIRST_TIME.ln() / STEP.ln()).round() as i32;
+    let after = (LAST_TIME.ln() / STEP.ln()).round() as i32 + uses.fixed.len() as i32;
+    // By the steps from a distance to a time.
+    let least = before - uses.fixed.len() as i32;
+    let found: Vec<[Found; 2]> = (least..=after)
+        .map(|steps| {
+            let ratio = STEP.powi(steps);
+            let fixed = [lives.foreseen(ratio.recip()), lives.at_distance(ratio.recip())];
+            let share =
+                |of: fn(&Found) -> f64| foreseen * of(&fixed[0]) + (1.0 - foreseen) * of(&fixed[1]);
+            let fixed = Found { hit: share(|one| one.hit), there: share(|one| one.there) };
+            [lives.at_random(ratio), fixed]
         })
-        .collect()
-}
-
-/// Takes the exponentials out of the misses that are left, the slowest first.
-fn take_random(curve: &[CurvePoint], rest: &mut [f64]) -> Vec<Random> {
-    let mut classes = Vec::new();
-    let least = rest.first().map_or(0.0, |most| most * LEAST_SHARE);
-    let slowest = curve.iter().zip(&*rest).rev().find(|(_, left)| **left > least);
-    let fastest = curve.iter().map(|point| point.instructions).find(|time| *time > 0.0);
-    let (Some((slowest, _)), Some(fastest)) = (slowest, fastest) else { return classes };
-    let mut distance = slowest.instructions;
-    while distance > 0.5 * fastest {
-        let height = |point: &CurvePoint| (-point.instructions / distance).exp();
-        let below = curve.iter().zip(&*rest).map(|(point, left)| (height(point), left));
-        let used = below
-            .filter(|(height, _)| *height > FLOOR)
-            .fold(f64::INFINITY, |used, (height, left)| used.min(left / height));
-        if used.is_finite() && used > least {
-            classes.push(Random { distance, used });
-            for (point, left) in curve.iter().zip(rest.iter_mut()) {
-                *left -= used * height(point);
+        .collect();
+    for time in before..=after {
+        let instructions = uses.least * STEP.powi(time);
+        let mut held = stream * instructions;
+        let mut missed = never;
+        for index in 0..uses.fixed.len() {
+            let distance = uses.distance(index);
+            let kinds = [uses.at_random[index], uses.fixed[index]];
+            let found = &found[(time - index as i32 - least) as usize];
+            for (used, found) in kinds.into_iter().zip(found) {
+                missed += used * (1.0 - found.hit);
+                held += used * distance * found.there;
             }
         }
-        distance /= DISTANCE_RATIO;
+        let last = points[points.len() - 1];
+        let missed = missed.max(never).min(last.missed);
+        points.push(HeldPoint { bytes: held.max(last.bytes), missed, instructions });
+        if held > most_bytes {
+            break;
+        }
     }
-    classes
+    points
+}
+
+/// How often bytes are used at random and at fixed distances; none where nothing comes back.
+fn uses(curve: &[CurvePoint], never: f64) -> Option<ByDistance> {
+    let mut rest: Vec<f64> = curve.iter().map(|point| point.missed - never).collect();
+    let least = rest.first().map_or(0.0, |most| most * LEAST_SHARE);
+    let slowest = curve.iter().zip(&rest).rev().find(|(_, left)| **left > least)?.0.instructions;
+    let fastest = curve.iter().map(|point| point.instructions).find(|time| *time > 0.0)?;
+    let farthest = curve.last().map_or(slowest, |point| point.instructions);
+    let mut uses = ByDistance::new(0.5 * fastest, slowest.max(farthest));
+    take_random(curve, &mut rest, slowest, least, &mut uses);
+    for (pair, left) in curve.windows(2).zip(rest.windows(2)) {
+        let distance = 0.5 * (pair[0].instructions + pair[1].instructions);
+        uses.add_fixed(distance, left[0] - left[1]);
+    }
+    Some(uses)
+}
+
+/// Takes the exponentials out of the misses that are left, the slowest first: as much of each that of no two times, one
+/// twice the other, more would be left at the later. (A loop is left whole: it lies above many an exponential, and misses
+/// as much at one time as at the other until it ends.)
+fn take_random(
+    curve: &[CurvePoint],
+    rest: &mut [f64],
+    slowest: f64,
+    least: f64,
+    uses: &mut ByDistance,
+) {
+    let last = ((slowest / uses.least).ln() / STEP.ln()).round().max(0.0) as usize;
+    let mut left: Vec<f64> = (0..=last + STEPS_OF_TWICE)
+        .map(|index| left_at(curve, rest, uses.distance(index)))
+        .collect();
+    for index in (0..=last.min(uses.at_random.len() - 1)).rev().step_by(STEPS_BETWEEN_CLASSES) {
+        let distance = uses.distance(index);
+        let heights: Vec<f64> =
+            (0..left.len()).map(|time| (-uses.distance(time) / distance).exp()).collect();
+        let begins = (rest[0] - left[0], 1.0 - heights[0]);
+        let falls = (0..=last).map(|time| {
+            let later = time + STEPS_OF_TWICE;
+            (left[time] - left[later], heights[time] - heights[later])
+        });
+        let used = std::iter::once(begins)
+            .chain(falls)
+            .filter(|(_, falls)| *falls > FLOOR)
+            .fold(f64::INFINITY, |used, (left, falls)| used.min(left / falls));
+        if used.is_finite() && used > least {
+            uses.at_random[index] += used;
+            for (left, height) in left.iter_mut().zip(&heights) {
+                *left -= used * height;
+            }
+            for (left, point) in rest.iter_mut().zip(curve) {
+                *left -= used * (-point.instructions / distance).exp();
+            }
+        }
+    }
+}
+
+/// What is left at a time, straight between the points of the curve.
+fn left_at(curve: &[CurvePoint], rest: &[f64], time: f64) -> f64 {
+    let above = curve.partition_point(|point| point.instructions < time);
+    let (Some(high), Some(low)) = (curve.get(above), above.checked_sub(1)) else {
+        return rest[above.min(rest.len() - 1)];
+    };
+    let part = (time - curve[low].instructions) / (high.instructions - curve[low].instructions);
+    rest[low] + part * (rest[above] - rest[low])
 }
 
 /// Instructions that a program takes to hold `to` bytes, after those for `from`, where the misses are
 /// not of an LRU cache: they are known by the bytes that are held (`from` and `to` are of bytes held and
-/// bytes missed an instruction). As [`held_and_missed`] has it for lines of fixed distances, turned
-/// round; never faster than an LRU cache fills at so many misses, `lru` instructions.
+/// bytes missed an instruction). Of lines of fixed distances, as if all of a kind stayed equally
+/// long; never faster than an LRU cache fills at so many misses, `lru` instructions.
 ///
 /// With I instructions, o bytes and m bytes missed an instruction, do = q m dI - (1 - q) I dm, of which
 /// this is the solution for m linear in o.

@@ -4,6 +4,7 @@
 use corun_machine::{Cache, CacheType, CoreType, Inclusion, KernelCosts, Machine, Smt};
 
 use crate::error::ModelError;
+use crate::single_use::Lives;
 
 /// Local memory latency in ns where the machine does not say: that of an idle server of the
 /// 2010s as lmbench-like tools show it (80-100 ns).
@@ -16,6 +17,8 @@ pub const DEFAULT_SMT_THROUGHPUT: f64 = 1.2;
 
 /// Cache line in bytes where the machine does not say.
 pub(crate) const DEFAULT_LINE_BYTES: f64 = 64.0;
+
+const HALF: f64 = 0.5;
 
 /// A kind of place. Sizes in bytes.
 #[derive(Debug, Clone, PartialEq)]
@@ -240,22 +243,23 @@ impl Site {
         self.random_use_life.is_some() && !self.survival.is_empty()
     }
 
-    /// How long a line of the LLC stays that was used once, at random, as a share of the time of others.
-    pub(crate) fn random_use_life(&self) -> f64 {
-        self.random_use_life.unwrap_or(self.single_use_life)
+    /// How long lines of the LLC stay, relative to those that are used again.
+    pub(crate) fn lives(&self) -> Lives {
+        Lives::of(self.single_use_life, self.random_use_life.unwrap_or(self.single_use_life))
     }
 
-    /// The time in seconds after which this share of the LLC's lines is left that nobody on the machine used.
-    pub(crate) fn life_of(&self, left: f64) -> f64 {
-        let (mut low, mut high) = (0.0, f64::MIN_POSITIVE);
-        while self.survives(high) > left && high < 1e9 {
-            high = if high < 1e-6 { 1e-6 } else { 2.0 * high };
+    /// The time in seconds for which a line of the LLC stays on average that was used again and that nobody on the machine
+    /// uses, by the time after which half of such lines are left.
+    pub(crate) fn life(&self) -> f64 {
+        let (mut low, mut high) = (0.0, 1e-6);
+        while self.survives(high) > HALF && high < 1e9 {
+            high *= 2.0;
         }
         for _ in 0..60 {
             let middle = 0.5 * (low + high);
-            if self.survives(middle) > left { low = middle } else { high = middle }
+            if self.survives(middle) > HALF { low = middle } else { high = middle }
         }
-        high
+        high / self.lives().median()
     }
 
     /// The size at which a program's own curve is read when it holds `occupancy` bytes of the LLC:

@@ -3,7 +3,7 @@
 use crate::core::CpiStack;
 use crate::outcome::Demand;
 use crate::outside::{OwnPoint, beside_outside};
-use crate::single_use::{CurvePoint, held_and_missed, instructions_for};
+use crate::single_use::{CurvePoint, HeldPoint, held_and_missed, instructions_for};
 use crate::site::Site;
 
 /// Sizes that are looked at from one bend of a table to the next, the next included.
@@ -13,8 +13,6 @@ const NO_MISS_MPKI: f64 = 1e-6;
 
 /// What grows by less than this part of the LLC is one knot.
 const LEAST_GROWTH: f64 = 1e-7;
-/// What grows by so much of the LLC more than in an LRU cache leaps.
-const LEAST_LEAP: f64 = 0.01;
 
 /// The figures at one occupancy; linear in between.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -232,6 +230,8 @@ pub(crate) struct TableParts {
     /// Are the knots' bytes what is held in the site's LLC, however that replaces its lines? Else they
     /// are those of an LRU cache that misses so.
     pub(crate) by_bytes_held: bool,
+    /// Share of the lines brought in that a prefetcher foresees; counts where the bytes are those of an LRU cache.
+    pub(crate) foreseen: f64,
     pub(crate) llc_apki: f64,
     pub(crate) apki_extrapolated: bool,
     /// Range of occupancy that measurements cover.
@@ -264,7 +264,7 @@ impl PhaseTable {
         }
         let resists = site.single_use_life < 1.0;
         if site.has_outside() && !parts.by_bytes_held {
-            let instructions = table.resist_single_uses(site);
+            let instructions = table.resist_single_uses(parts.foreseen, site);
             let seconds = table.share_with_outside(&instructions, site);
             table.grow_by(&seconds, site);
             return table;
@@ -272,7 +272,7 @@ impl PhaseTable {
         let filled = match (resists, parts.by_bytes_held) {
             (false, _) => Vec::new(),
             (true, true) => table.instructions_held(site),
-            (true, false) => table.resist_single_uses(site),
+            (true, false) => table.resist_single_uses(parts.foreseen, site),
         };
         table.grow(footprint, always, &filled, site);
         table
@@ -323,7 +323,7 @@ impl PhaseTable {
 
     /// Turns a table by the bytes of an LRU cache into one by the bytes held in an LLC in which lines of
     /// one use leave sooner. By knot, the instructions for which lines that are used again stay.
-    fn resist_single_uses(&mut self, site: &Site) -> Vec<f64> {
+    fn resist_single_uses(&mut self, foreseen: f64, site: &Site) -> Vec<f64> {
         let mut instructions = 0.0;
         let mut curve: Vec<CurvePoint> = Vec::with_capacity(self.knots.len());
         for (k, knot) in self.knots.iter().enumerate() {
@@ -333,13 +333,15 @@ impl PhaseTable {
             let missed = knot.mpki * 1e-3 * site.line_bytes;
             curve.push(CurvePoint { bytes: knot.bytes, missed, instructions });
         }
-        let there = held_and_missed(&curve, site.single_use_life, site.random_use_life());
+        let kept = held_and_missed(&curve, foreseen, site.lives(), site.llc_bytes);
         let held = |bytes: f64| {
-            let above = self.bytes.partition_point(|&one| one < bytes);
-            there.get(above).map_or(bytes, |there| there.0)
+            let above = curve.partition_point(|one| one.bytes < bytes);
+            let Some(at) = curve.get(above) else { return bytes };
+            let there = kept.partition_point(|one| one.instructions < at.instructions);
+            kept.get(there).map_or(bytes, |one| one.bytes)
         };
         self.measured = (held(self.measured.0), held(self.measured.1));
-        let kept = held_points(&curve, &there, site);
+        let kept = apart(kept, site.llc_bytes * LEAST_GROWTH);
         let figures = |one: &HeldPoint| {
             let mpki = one.missed / (1e-3 * site.line_bytes);
             let at = self.lru_bytes(mpki);
@@ -502,43 +504,16 @@ impl PhaseTable {
     }
 }
 
-/// What a program holds and misses, and the instructions in which it gets there.
-#[derive(Debug, Clone, Copy)]
-struct HeldPoint {
-    bytes: f64,
-    /// Bytes missed an instruction.
-    missed: f64,
-    instructions: f64,
-}
-
-/// What is held and missed at the points of a curve (`there`), by points between which both are linear.
-///
-/// Where the misses of a loop end all at once, what is held leaps: from the lines that wait to be given away
-/// to the whole loop, which stays once it is there. In between the loop finds nothing, however long its
-/// lines lie there.
-fn held_points(curve: &[CurvePoint], there: &[(f64, f64)], site: &Site) -> Vec<HeldPoint> {
-    let (apart, leap) = (site.llc_bytes * LEAST_GROWTH, site.llc_bytes * LEAST_LEAP);
-    let mut points: Vec<HeldPoint> = Vec::with_capacity(there.len());
-    for (k, (point, &(bytes, missed))) in curve.iter().zip(there).enumerate() {
-        match points.last_mut() {
-            Some(last) if bytes - last.bytes <= apart => {
-                last.missed = missed;
-                continue;
-            }
-            Some(&mut last) => {
-                let grown = point.bytes - curve[k - 1].bytes;
-                let before = bytes - grown;
-                if before - last.bytes > leap && last.missed > 0.0 {
-                    let waiting = last.missed * site.single_use_life;
-                    let instructions = last.instructions + (before - last.bytes) / waiting;
-                    points.push(HeldPoint { bytes: before, missed: last.missed, instructions });
-                }
-            }
-            None => {}
+/// The points, of those that are nearer to each other than this only one.
+fn apart(points: Vec<HeldPoint>, least: f64) -> Vec<HeldPoint> {
+    let mut kept: Vec<HeldPoint> = Vec::with_capacity(points.len());
+    for point in points {
+        match kept.last_mut() {
+            Some(last) if point.bytes - last.bytes <= least => last.missed = point.missed,
+            _ => kept.push(point),
         }
-        points.push(HeldPoint { bytes, missed, instructions: point.instructions });
     }
-    points
+    kept
 }
 
 /// Instructions in which a program brings in the bytes from one knot to the next, at the misses there.

@@ -34,6 +34,7 @@ pub(crate) fn table(phases: &[(f64, &PhaseTable)], site: &Site) -> PhaseTable {
         knots: sizes.iter().map(|&bytes| knot(phases, all, bytes)).collect(),
         stacks: stacks.unwrap_or_default(),
         by_bytes_held: true,
+        foreseen: 0.0,
         llc_apki: mean(|table| table.llc_apki),
         apki_extrapolated: phases.iter().any(|(_, table)| table.apki_extrapolated),
         measured: (from.fold(0.0, f64::max), to.fold(f64::INFINITY, f64::min)),

@@ -39,6 +39,11 @@ pub(super) fn site(llc_bytes: f64, ways: f64) -> Site {
 
 /// A program that runs at one speed: CPI does not depend on the space it has.
 pub(super) fn steady(points: &[(f64, f64)], cpi: f64, site: &Site) -> PhaseTable {
+    steady_of(points, cpi, 0.0, site)
+}
+
+/// The same where a prefetcher brings this share of its lines.
+pub(super) fn steady_of(points: &[(f64, f64)], cpi: f64, foreseen: f64, site: &Site) -> PhaseTable {
     let knot = |&(bytes, mpki): &(f64, f64)| Knot {
         bytes,
         cpi,
@@ -50,6 +55,7 @@ pub(super) fn steady(points: &[(f64, f64)], cpi: f64, site: &Site) -> PhaseTable
         knots: points.iter().map(knot).collect(),
         stacks: Vec::new(),
         by_bytes_held: false,
+        foreseen,
         llc_apki: 1000.0,
         apki_extrapolated: false,
         measured: (0.0, f64::INFINITY),
@@ -137,6 +143,7 @@ fn waiting(points: &[(f64, f64)], site: &Site) -> PhaseTable {
         knots: points.iter().map(knot).collect(),
         stacks: Vec::new(),
         by_bytes_held: false,
+        foreseen: 0.0,
         llc_apki: 10.0,
         apki_extrapolated: false,
         measured: (0.0, f64::INFINITY),
