@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use corun_linux::{NoiseMeter, Roots};
-use corun_machine::{Machine, Measurement};
+use corun_machine::{LineTransfer, Machine, Measurement};
 use serde::Serialize;
 
 use crate::CalibrateError;
 use crate::cpus::Cpus;
 use crate::estimate::FigureRange;
 use crate::figure::{CacheFigure, CoreFigure, Figure};
+use crate::nearness::{Looks, References, ThisMachine};
 use crate::notes::Findings;
 use crate::plan::available_bytes;
 use crate::rounds::{self, Budget, Curve};
@@ -23,6 +24,9 @@ pub struct CalibrateOptions {
     pub quick: bool,
     /// As if no more than so many bytes of memory were free.
     pub memory_bytes: Option<u64>,
+    /// Transfers of cache lines that are known of this machine: by them CPUs are told apart from the first look on. Without,
+    /// the fastest that is seen is the reference.
+    pub known_transfers: LineTransfer,
     /// The program that measures, with its version, as the machine file names it.
     pub by: String,
 }
@@ -30,8 +34,8 @@ pub struct CalibrateOptions {
 impl CalibrateOptions {
     fn budget(&self) -> Budget {
         match self.quick {
-            false => Budget { time: Duration::from_secs(100), least_rounds: 8 },
-            true => Budget { time: Duration::from_secs(6), least_rounds: 2 },
+            false => Budget { time: Duration::from_secs(100), least_rounds: 8, late_looks: 400 },
+            true => Budget { time: Duration::from_secs(6), least_rounds: 2, late_looks: 40 },
         }
     }
 }
@@ -93,7 +97,9 @@ fn measure(
     let memory_bytes = options.memory_bytes.map_or(free, |most| free.min(most as f64));
     let Setup { experiments, huge_pages, far_bytes, nodes_without_memory } =
         Setup::new(found, &cpus, options.quick, memory_bytes)?;
-    let rounds = rounds::run(experiments, options.budget(), &mut |share, name| tell(share, name))?;
+    let looks = (&mut ThisMachine as &mut dyn Looks, References::new(options.known_transfers));
+    let tell = &mut |share: f64, name: &'static str| tell(share, name);
+    let rounds = rounds::run(experiments, options.budget(), looks, tell)?;
     let mut figures: BTreeMap<Figure, FigureRange> =
         rounds.measured.iter().flat_map(|one| one.figures()).collect();
     add_cache_times(&mut figures);
@@ -109,6 +115,7 @@ fn measure(
         nodes_without_memory: &nodes_without_memory,
         noise,
         disturbed_share,
+        sharing: &rounds.sharing,
     };
     spec.measurement = Some(Measurement {
         by: options.by.clone(),

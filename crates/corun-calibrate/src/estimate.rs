@@ -63,10 +63,21 @@ impl FigureRange {
     }
 }
 
+/// A sample as it was taken.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Taken {
+    /// The sample.
+    pub(crate) sample: Sample,
+    /// The slowest transfer of a cache line between its CPUs before and after it, in ns; none where they are to share no cache.
+    pub(crate) transfer_ns: Option<f64>,
+    /// The CPUs did not share their cache, as far as is known by now.
+    pub(crate) is_apart: bool,
+}
+
 /// The samples of one experiment: by point, then by round.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Samples {
-    points: Vec<Vec<Sample>>,
+    points: Vec<Vec<Taken>>,
 }
 
 impl Samples {
@@ -74,8 +85,42 @@ impl Samples {
         Self { points: vec![Vec::new(); points] }
     }
 
-    pub(crate) fn push(&mut self, point: usize, sample: Sample) {
-        self.points[point].push(sample);
+    pub(crate) fn push(&mut self, point: usize, taken: Taken) {
+        self.points[point].push(taken);
+    }
+
+    /// Puts a sample in the place of the point's latest that was taken apart; that one is forgotten.
+    pub(crate) fn replace_apart(&mut self, point: usize, taken: Taken) {
+        if let Some(place) = self.points[point].iter_mut().rev().find(|one| one.is_apart) {
+            *place = taken;
+        }
+    }
+
+    /// Decides of every sample anew whether its CPUs shared their cache.
+    pub(crate) fn judge(&mut self, is_near: impl Fn(f64) -> bool) {
+        for taken in self.points.iter_mut().flatten() {
+            taken.is_apart = taken.transfer_ns.is_some_and(|ns| !is_near(ns));
+        }
+    }
+
+    /// Samples of a point whose CPUs shared their cache, and those whose CPUs did not.
+    pub(crate) fn near_and_apart(&self, point: usize) -> (usize, usize) {
+        let apart = self.points[point].iter().filter(|taken| taken.is_apart).count();
+        (self.points[point].len() - apart, apart)
+    }
+
+    /// Was a point never measured while its CPUs shared their cache?
+    pub(crate) fn is_apart(&self, point: usize) -> bool {
+        matches!(self.near_and_apart(point), (0, apart) if apart > 0)
+    }
+
+    pub(crate) fn points(&self) -> usize {
+        self.points.len()
+    }
+
+    /// All samples, of all points.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Taken> {
+        self.points.iter().flatten()
     }
 
     /// The samples of all rounds.
@@ -120,10 +165,15 @@ impl Values<'_> {
         points.map(|point| self.at(point, estimator)).collect()
     }
 
-    /// Disturbed samples count only where they are more than two thirds: then there is nothing
-    /// better.
+    /// Samples whose CPUs were apart count only where the point has no others, in any round. Disturbed samples count only
+    /// where they are more than two thirds: then there is nothing better.
     fn estimate(&self, point: usize, estimator: Estimator, of: impl Fn(&Sample) -> f64) -> f64 {
-        let samples = &self.samples.points[point][self.rounds.clone()];
+        let counts_apart = self.samples.is_apart(point);
+        let taken = self.samples.points[point][self.rounds.clone()].iter();
+        let samples: Vec<Sample> = taken
+            .filter(|taken| counts_apart || !taken.is_apart)
+            .map(|taken| taken.sample)
+            .collect();
         let clean: Vec<f64> = samples.iter().filter(|sample| !sample.disturbed).map(&of).collect();
         let quantile = |values: &[f64]| quantile(values, estimator.share()).unwrap_or(f64::NAN);
         if clean.len() * 3 > samples.len() {
@@ -141,9 +191,50 @@ mod tests {
     fn samples(values: &[(f64, bool)]) -> Samples {
         let mut samples = Samples::new(1);
         for &(value, disturbed) in values {
-            samples.push(0, Sample { value, beside: -value, disturbed });
+            samples.push(0, taken(Sample { value, beside: -value, disturbed }, None));
         }
         samples
+    }
+
+    fn taken(sample: Sample, transfer_ns: Option<f64>) -> Taken {
+        Taken { sample, transfer_ns, is_apart: false }
+    }
+
+    /// Of values with the time of a transfer.
+    fn beside_transfers(values: &[(f64, f64)]) -> Samples {
+        let mut samples = Samples::new(1);
+        for &(value, ns) in values {
+            samples.push(0, taken(Sample::new(value, false), Some(ns)));
+        }
+        samples
+    }
+
+    #[test]
+    fn a_sample_that_was_taken_apart_counts_where_there_is_no_other() {
+        let mut samples = beside_transfers(&[(1.0, 180.0), (2.0, 40.0), (3.0, 190.0), (4.0, 45.0)]);
+        let typical = |samples: &Samples| samples.all().at(0, Estimator::Typical);
+        samples.judge(|ns| ns < 100.0);
+        assert_eq!(samples.near_and_apart(0), (2, 2));
+        assert_eq!((typical(&samples), samples.is_apart(0)), (3.0, false));
+        let quarters = samples.quarters();
+        let at = |part: usize| quarters[part].at(0, Estimator::Typical);
+        assert!(at(0).is_nan() && at(2).is_nan(), "quarters without any tell nothing");
+        assert_eq!((at(1), at(3)), (2.0, 4.0));
+        samples.judge(|ns| ns < 20.0);
+        assert_eq!((typical(&samples), samples.is_apart(0)), (2.5, true));
+        samples.judge(|_| true);
+        assert_eq!(samples.near_and_apart(0), (4, 0));
+        assert!(!Samples::new(1).is_apart(0), "nothing was measured");
+    }
+
+    #[test]
+    fn a_later_sample_takes_the_place_of_the_latest_apart() {
+        let mut samples = beside_transfers(&[(1.0, 180.0), (2.0, 190.0), (3.0, 40.0)]);
+        samples.judge(|ns| ns < 100.0);
+        samples.replace_apart(0, taken(Sample::new(5.0, false), Some(42.0)));
+        let values: Vec<f64> = samples.iter().map(|taken| taken.sample.value).collect();
+        assert_eq!(values, [1.0, 5.0, 3.0]);
+        assert_eq!(samples.near_and_apart(0), (2, 1));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use corun_machine::{Cache, CacheType, Machine};
 
 use crate::kernel::{Access, ExecutionChain, Throughput};
+use crate::nearness::SharedCache;
 
 /// Something that was measured. Indices are those of the machine that was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -148,6 +149,18 @@ impl Figure {
     /// are to tell it meet other neighbours. So the quarter in which they disturbed the least is the nearest.
     pub(crate) fn is_least_of_quarters(&self) -> bool {
         matches!(self, Self::Cache(_, _, CacheFigure::SingleUseLife))
+    }
+
+    /// The cache whose sharing the figure is about: it means nothing where CPUs did not share that.
+    pub(crate) fn shared_cache(&self) -> Option<SharedCache> {
+        match self {
+            Self::Cache(_, _, CacheFigure::SingleUseLife)
+            | Self::LineTransfer(Distance::SameLlc) => Some(SharedCache::Last),
+            Self::Core(_, CoreFigure::SmtYield) | Self::LineTransfer(Distance::SameCore) => {
+                Some(SharedCache::OfCore)
+            }
+            _ => None,
+        }
     }
 
     /// The path of the figure in a machine file, or of the part of a figure that it is.

@@ -12,6 +12,7 @@ use crate::experiment::idle::LEAST_LEFT;
 use crate::experiment::streaming::least_life;
 use crate::figure::{CacheFigure, CoreFigure, CurvePart, Figure};
 use crate::replacement::BUSY_SHARE;
+use crate::turns::Sharing;
 
 /// A cache of which a program gets less than this share has other users.
 const WHOLE_SHARE: f64 = 0.85;
@@ -33,6 +34,7 @@ pub(crate) struct Findings<'a> {
     pub(crate) nodes_without_memory: &'a [u32],
     pub(crate) noise: Noise,
     pub(crate) disturbed_share: f64,
+    pub(crate) sharing: &'a Sharing,
 }
 
 /// How much larger than the LLC a set is of which hardly anything hits there.
@@ -43,6 +45,7 @@ impl Findings<'_> {
     pub(crate) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         self.busy(&mut notes);
+        self.apart(&mut notes);
         self.restricted(&mut notes);
         for &(core_type, cpu) in &self.cpus.of_types {
             let caches = data_caches(self.found, cpu);
@@ -67,6 +70,37 @@ impl Findings<'_> {
                 percent(others_share),
                 percent(stolen_share),
                 percent(self.disturbed_share)
+            ));
+        }
+    }
+
+    /// CPUs that did not share the caches that Linux shows above them.
+    fn apart(&self, notes: &mut Vec<String>) {
+        let Sharing { turns, put_off, apart, transfers_ns, only_apart, left_out } = self.sharing;
+        if put_off + apart == 0 {
+            return;
+        }
+        let took = transfers_ns.map_or_else(String::new, |(fastest, slowest)| {
+            format!(": a cache line took {fastest:.0} to {slowest:.0} ns from one to another")
+        });
+        notes.push(format!(
+            "CPUs that Linux shows under one cache did not share it all the time{took}. The host of a virtual machine moves them. Of {turns} turns of \
+             such CPUs {put_off} were put off for it; {apart} samples were taken apart in the end and count only where there are no \
+             others."
+        ));
+        if !only_apart.is_empty() {
+            let names: Vec<&str> = only_apart.iter().copied().collect();
+            notes.push(format!(
+                "Measured only while CPUs did not share their cache, so that figures are of CPUs under several: {}. Measure \
+                 again later.",
+                names.join(", ")
+            ));
+        }
+        if !left_out.is_empty() {
+            let paths: Vec<String> = left_out.iter().map(|one| one.path(self.found)).collect();
+            notes.push(format!(
+                "Left out, since CPUs never shared their cache while it was measured: {}. Measure again later.",
+                paths.join(", ")
             ));
         }
     }
@@ -173,6 +207,9 @@ impl Findings<'_> {
         let [.., (_, private_bytes), (level, llc_bytes)] = *caches else { return };
         let life = Figure::Cache(core_type, level, CacheFigure::SingleUseLife);
         match self.figures.get(&life) {
+            None if self.sharing.left_out.contains(&life) => {
+                notes.push(format!("Without a share of a stream's life, L{level}{of} counts as LRU."));
+            }
             None => notes.push(format!(
                 "How long lines of a stream stay in L{level}{of} could not be told: too few of other \
                  lines stay there even without a stream. It counts as LRU."
@@ -254,7 +291,8 @@ impl Findings<'_> {
         if self.found.nodes().len() < 2 {
             notes.push("One NUMA node: no latency and no rate between nodes.".to_owned());
         }
-        if !has(|figure| matches!(figure, Figure::Core(_, CoreFigure::SmtYield))) {
+        let is_yield = |figure: &Figure| matches!(figure, Figure::Core(_, CoreFigure::SmtYield));
+        if !has(is_yield) && !self.sharing.left_out.iter().any(is_yield) {
             notes.push(
                 "No two CPUs that may be used are hardware threads of one core: what they would cost \
                  each other was not measured."
@@ -311,6 +349,14 @@ mod tests {
     }
 
     fn notes(figures: &BTreeMap<Figure, FigureRange>, noise: Noise) -> Vec<String> {
+        notes_of(figures, noise, &Sharing::default())
+    }
+
+    fn notes_of(
+        figures: &BTreeMap<Figure, FigureRange>,
+        noise: Noise,
+        sharing: &Sharing,
+    ) -> Vec<String> {
         let found = corun_machine::preset("i7-2600").unwrap();
         let cpus = Cpus {
             allowed: "0-3".parse().unwrap(),
@@ -326,6 +372,7 @@ mod tests {
             nodes_without_memory: &[3],
             noise,
             disturbed_share: 0.02,
+            sharing,
         };
         findings.notes()
     }
@@ -354,7 +401,37 @@ mod tests {
         ] {
             assert!(has(&notes, part), "{part}: {notes:#?}");
         }
-        assert!(!has(&notes, "was busy"));
+        assert!(!has(&notes, "was busy") && !has(&notes, "under one cache"));
+    }
+
+    #[test]
+    fn what_was_measured_apart_is_named() {
+        let life = Figure::Cache(0, 3, CacheFigure::SingleUseLife);
+        let smt = Figure::Core(0, CoreFigure::SmtYield);
+        let mut sharing = Sharing {
+            turns: 96,
+            put_off: 13,
+            apart: 4,
+            transfers_ns: Some((29.2, 204.8)),
+            only_apart: ["bandwidth of all cores", "loaded latency"].into(),
+            left_out: vec![life, smt],
+        };
+        let some = notes_of(&BTreeMap::new(), Noise::default(), &sharing);
+        for part in [
+            "a cache line took 29 to 205 ns from one to another",
+            "Of 96 turns of such CPUs 13 were put off for it; 4 samples were taken apart",
+            "several: bandwidth of all cores, loaded latency.",
+            "cache.L3.single_use_life, core_type.sandy-bridge.smt_yield. Measure again",
+            "L3 counts as LRU",
+        ] {
+            assert!(has(&some, part), "{part}: {some:#?}");
+        }
+        for part in ["too few of other lines", "No two CPUs"] {
+            assert!(!has(&some, part), "{part}: {some:#?}");
+        }
+        sharing = Sharing { apart: 0, only_apart: [].into(), left_out: vec![], ..sharing };
+        let some = notes_of(&BTreeMap::new(), Noise::default(), &sharing);
+        assert!(has(&some, "13 were put off") && !has(&some, "Measure again later"), "{some:#?}");
     }
 
     #[test]

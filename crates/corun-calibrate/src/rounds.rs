@@ -13,9 +13,8 @@ use crate::CalibrateError;
 use crate::bench::Sample;
 use crate::estimate::{FigureRange, Samples, Values};
 use crate::figure::Figure;
-
-/// Attempts at a sample that nothing disturbs.
-const ATTEMPTS: u32 = 3;
+use crate::nearness::{Looks, References, Sharers};
+use crate::turns::{Sharing, Turns};
 
 /// Something that is measured at one or more points, and what follows from it.
 pub(crate) trait Experiment {
@@ -87,13 +86,44 @@ pub struct MeasuredPoint {
     pub y: FigureRange,
 }
 
+/// An experiment and the CPUs that have to share a cache meanwhile.
+pub(crate) struct Planned {
+    /// The experiment.
+    pub(crate) experiment: Box<dyn Experiment>,
+    /// None where it needs none, or where nobody knows which CPUs share one.
+    pub(crate) sharers: Option<Sharers>,
+}
+
 /// An experiment with its samples.
 pub(crate) struct Measured {
-    experiment: Box<dyn Experiment>,
-    samples: Samples,
+    pub(crate) experiment: Box<dyn Experiment>,
+    pub(crate) sharers: Option<Sharers>,
+    pub(crate) samples: Samples,
 }
 
 impl Measured {
+    pub(crate) fn new(planned: Planned) -> Self {
+        let samples = Samples::new(planned.experiment.points());
+        Self { experiment: planned.experiment, sharers: planned.sharers, samples }
+    }
+
+    /// Was a point never measured while the CPUs shared their cache?
+    pub(crate) fn is_apart(&self) -> bool {
+        (0..self.samples.points()).any(|point| self.samples.is_apart(point))
+    }
+
+    /// Is a figure about the sharing of a cache that the CPUs did not share?
+    fn means_nothing(&self, figure: &Figure) -> bool {
+        let cache = self.sharers.as_ref().map(|sharers| sharers.cache);
+        figure.shared_cache().is_some_and(|shared| Some(shared) == cache) && self.is_apart()
+    }
+
+    /// The figures that would mean nothing.
+    pub(crate) fn left_out(&self) -> Vec<Figure> {
+        let figures = self.experiment.figures(&self.samples.all());
+        figures.into_keys().filter(|figure| self.means_nothing(figure)).collect()
+    }
+
     /// The figures of all rounds, with what each quarter of the rounds gives; where a figure is that of the least quarter,
     /// that one.
     pub(crate) fn figures(&self) -> BTreeMap<Figure, FigureRange> {
@@ -106,7 +136,9 @@ impl Measured {
             let value = if figure.is_least_of_quarters() { range.low } else { range.value };
             (figure, FigureRange { value, ..range })
         };
-        all.into_iter().filter(|(_, value)| value.is_finite()).map(estimate).collect()
+        let counts =
+            |(figure, value): &(Figure, f64)| value.is_finite() && !self.means_nothing(figure);
+        all.into_iter().filter(counts).map(estimate).collect()
     }
 
     /// The curves behind the figures.
@@ -133,6 +165,8 @@ pub(crate) struct Budget {
     pub(crate) time: Duration,
     /// The fewest rounds, however long they take.
     pub(crate) least_rounds: u32,
+    /// Looks after the last round at CPUs that do not share a cache. A wait of 20 ms follows each that finds them apart.
+    pub(crate) late_looks: u32,
 }
 
 /// What came of all rounds.
@@ -143,6 +177,8 @@ pub(crate) struct Rounds {
     pub(crate) rounds: u32,
     /// Share of the samples that were disturbed at the last attempt.
     pub(crate) disturbed_share: f64,
+    /// How often CPUs shared the caches that they were to share.
+    pub(crate) sharing: Sharing,
 }
 
 /// Measures round after round. `tell` hears the share of the time that is over and what is measured
@@ -151,46 +187,25 @@ pub(crate) struct Rounds {
 /// # Errors
 /// [`CalibrateError::Stopped`] when `tell` says so; else what an experiment says.
 pub(crate) fn run(
-    experiments: Vec<Box<dyn Experiment>>,
+    planned: Vec<Planned>,
     budget: Budget,
+    (looks, references): (&mut dyn Looks, References),
     tell: &mut dyn FnMut(f64, &'static str) -> bool,
 ) -> Result<Rounds, CalibrateError> {
-    let mut measured: Vec<Measured> = experiments
-        .into_iter()
-        .map(|experiment| Measured { samples: Samples::new(experiment.points()), experiment })
-        .collect();
-    let mut turns: Vec<(usize, usize)> = measured
-        .iter()
-        .enumerate()
-        .flat_map(|(place, one)| (0..one.experiment.points()).map(move |point| (place, point)))
-        .collect();
+    let measured = planned.into_iter().map(Measured::new).collect();
+    let mut turns = Turns::new(measured, looks, references);
+    let mut order = turns.all();
     // The order of turns is no figure: any seed does.
     let mut random = Pcg64::seed_from_u64(1);
-    let (mut samples, mut disturbed) = (0u32, 0u32);
     let start = Instant::now();
     let mut rounds = 0;
     loop {
-        turns.shuffle(&mut random);
-        for (done, &(place, point)) in turns.iter().enumerate() {
-            let one = &mut measured[place];
-            let planned = budget.time.as_secs_f64();
-            let by_time = start.elapsed().as_secs_f64() / planned;
-            let by_rounds = (f64::from(rounds) + done as f64 / turns.len() as f64)
-                / f64::from(budget.least_rounds);
-            if !tell(by_time.min(by_rounds).min(1.0), one.experiment.name()) {
-                return Err(CalibrateError::Stopped);
-            }
-            let mut sample = one.experiment.measure(point)?;
-            for _ in 1..ATTEMPTS {
-                if !sample.disturbed {
-                    break;
-                }
-                sample = one.experiment.measure(point)?;
-            }
-            samples += 1;
-            disturbed += u32::from(sample.disturbed);
-            one.samples.push(point, sample);
-        }
+        order.shuffle(&mut random);
+        turns.round(&order, &mut |done, name| {
+            let by_time = start.elapsed().as_secs_f64() / budget.time.as_secs_f64();
+            let by_rounds = (f64::from(rounds) + done) / f64::from(budget.least_rounds);
+            tell(by_time.min(by_rounds).min(1.0), name)
+        })?;
         rounds += 1;
         let elapsed = start.elapsed();
         let over = elapsed + elapsed / rounds > budget.time;
@@ -198,12 +213,14 @@ pub(crate) fn run(
             break;
         }
     }
-    let disturbed_share = f64::from(disturbed) / f64::from(samples.max(1));
-    Ok(Rounds { measured, rounds, disturbed_share })
+    turns.catch_up(budget, &mut |name| tell(1.0, name))?;
+    Ok(turns.finish(rounds))
 }
 
 #[cfg(test)]
 mod tests {
+    use corun_machine::{CpuId, LineTransfer};
+
     use super::*;
     use crate::estimate::Estimator;
     use crate::figure::{CacheFigure, KernelFigure};
@@ -237,12 +254,31 @@ mod tests {
         }
     }
 
-    fn counting(points: usize, disturbed: bool) -> Vec<Box<dyn Experiment>> {
-        vec![Box::new(Counting { turns: vec![0; points], disturbed })]
+    fn counting(points: usize, disturbed: bool) -> Vec<Planned> {
+        let experiment = Box::new(Counting { turns: vec![0; points], disturbed });
+        vec![Planned { experiment, sharers: None }]
     }
 
-    fn budget(least_rounds: u32) -> Budget {
-        Budget { time: Duration::ZERO, least_rounds }
+    /// Nobody shares anything.
+    struct NoLooks;
+
+    impl Looks for NoLooks {
+        fn farthest_ns(&mut self, _: &[CpuId]) -> Result<f64, CalibrateError> {
+            panic!("no CPUs have to share a cache");
+        }
+
+        fn wait(&mut self) {
+            panic!("nobody is waited for");
+        }
+    }
+
+    fn measured(
+        planned: Vec<Planned>,
+        least_rounds: u32,
+        tell: &mut dyn FnMut(f64, &'static str) -> bool,
+    ) -> Result<Rounds, CalibrateError> {
+        let budget = Budget { time: Duration::ZERO, least_rounds, late_looks: 9 };
+        run(planned, budget, (&mut NoLooks, References::new(LineTransfer::default())), tell)
     }
 
     #[test]
@@ -254,7 +290,7 @@ mod tests {
             told += 1;
             true
         };
-        let rounds = run(counting(3, false), budget(4), &mut tell).unwrap();
+        let rounds = measured(counting(3, false), 4, &mut tell).unwrap();
         assert_eq!((rounds.rounds, rounds.disturbed_share, told), (4, 0.0, 12));
         // The samples of a point are 1, 2, 3, 4: the median is 2.5, a quarter is a round.
         let estimate = rounds.measured[0].figures()[&FIGURE];
@@ -265,7 +301,7 @@ mod tests {
 
     #[test]
     fn a_disturbed_sample_is_tried_again_and_counted_in_the_end() {
-        let rounds = run(counting(1, true), budget(2), &mut |_, _| true).unwrap();
+        let rounds = measured(counting(1, true), 2, &mut |_, _| true).unwrap();
         assert_eq!(rounds.disturbed_share, 1.0);
         // Three attempts each: the last counts.
         assert_eq!(rounds.measured[0].figures()[&FIGURE].high, 6.0);
@@ -273,7 +309,7 @@ mod tests {
 
     #[test]
     fn it_stops_when_it_is_told_to() {
-        let stopped = run(counting(1, false), budget(2), &mut |_, _| false);
+        let stopped = measured(counting(1, false), 2, &mut |_, _| false);
         assert!(matches!(stopped, Err(CalibrateError::Stopped)));
     }
 }

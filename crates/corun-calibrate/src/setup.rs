@@ -27,9 +27,10 @@ use crate::experiment::transfer::Transfer;
 use crate::experiment::window::Window;
 use crate::figure::{CodeSource, Distance, Figure, Rate};
 use crate::kernel::LINE_BYTES;
+use crate::nearness::Sharers;
 use crate::plan::Steps;
 use crate::region::Region;
-use crate::rounds::Experiment;
+use crate::rounds::{Experiment, Planned};
 
 /// CPUs beside which a CPU is tried that count as cores.
 const TRIED_APART: usize = 8;
@@ -53,7 +54,7 @@ const BEYOND_CODE_CACHE: f64 = 2.0;
 /// The experiments of a machine, and what they stand on.
 pub(crate) struct Setup {
     /// The experiments.
-    pub(crate) experiments: Vec<Box<dyn Experiment>>,
+    pub(crate) experiments: Vec<Planned>,
     /// Whether the kernel gave huge pages.
     pub(crate) huge_pages: bool,
     /// Of the smallest set over which memory latency was measured.
@@ -218,7 +219,12 @@ impl Setup {
     }
 
     fn add(&mut self, experiment: impl Experiment + 'static) {
-        self.experiments.push(Box::new(experiment));
+        self.add_beside(experiment, None);
+    }
+
+    /// Of CPUs that have to share a cache meanwhile.
+    fn add_beside(&mut self, experiment: impl Experiment + 'static, sharers: Option<Sharers>) {
+        self.experiments.push(Planned { experiment: Box::new(experiment), sharers });
     }
 
     /// What one core does with its caches and memory.
@@ -258,7 +264,8 @@ impl Setup {
             let other = neighbours.same_llc.iter().find(|&&other| together.region(other).is_some());
             let at = (core_type, [cpu, *other.unwrap_or(&cpu)], level);
             let most = together.memory_bytes / 8.0;
-            self.add(StreamResistance::new(at, [private_bytes, llc_bytes], most, far)?);
+            let streams = StreamResistance::new(at, [private_bytes, llc_bytes], most, far)?;
+            self.add_beside(streams, Sharers::of_last_cache(together.machine, &at.1));
         }
         let lines = (2.0 * site.llc_bytes()).min(together.memory_bytes / 8.0) as usize / LINE_BYTES;
         self.add(Prefetching::new(core_type, cpu, Arc::clone(&region), lines)?);
@@ -273,7 +280,8 @@ impl Setup {
         let cpu = site.cpu;
         let threads = together.group(std::iter::once(cpu).chain(neighbours.same_core.clone()));
         if threads.cpus.len() > 1 {
-            self.add(Siblings::of_core(site.core_type, threads));
+            let sharers = Sharers::of_core(&threads.cpus);
+            self.add_beside(Siblings::of_core(site.core_type, threads), sharers);
         }
         for &other in neighbours.same_llc.iter().take(TRIED_APART) {
             let pair = together.group([cpu, other]);
@@ -302,7 +310,7 @@ impl Setup {
             let group = together.of_node(node);
             if !group.cpus.is_empty() {
                 let rates = MEMORY_RATES.map(|rate| (rate, Figure::NodeRate(node, rate)));
-                self.add(GroupRates::new(group, rates.to_vec()));
+                self.add_rates(machine, group, rates.to_vec());
             }
         }
         if !neighbours.other_llcs.is_empty()
@@ -310,12 +318,14 @@ impl Setup {
         {
             let llc = machine.cpus()[index].llc;
             let group = together.group(machine.llcs()[llc].cpus.iter());
-            self.add(GroupRates::new(group, vec![(Rate::Mixed, Figure::LlcRate(llc))]));
+            self.add_rates(machine, group, vec![(Rate::Mixed, Figure::LlcRate(llc))]);
         }
         let others = together.cpus.together.iter().copied().filter(|&other| other != cpu);
         let others = together.group(others);
         if !others.cpus.is_empty() {
-            self.add(Loaded::new(cpu, chains.places(far, 4).remove(3), others));
+            let all: Vec<CpuId> = std::iter::once(cpu).chain(others.cpus.clone()).collect();
+            let loaded = Loaded::new(cpu, chains.places(far, 4).remove(3), others);
+            self.add_beside(loaded, Sharers::of_last_cache(machine, &all));
         }
         let pairs = [
             (Distance::SameCore, &neighbours.same_core),
@@ -323,18 +333,25 @@ impl Setup {
             (Distance::OtherLlc, &neighbours.other_llcs),
             (Distance::OtherNode, &neighbours.other_nodes),
         ];
-        let near = |(distance, others): (Distance, &Vec<CpuId>)| {
-            others
-                .iter()
-                .find(|other| together.region(**other).is_some())
-                .map(|&other| (distance, [cpu, other]))
-        };
-        let pairs: Vec<_> = pairs.into_iter().filter_map(near).collect();
-        if !pairs.is_empty() && together.cpus.together.contains(&cpu) {
-            self.add(Transfer::new(pairs));
+        for (distance, others) in pairs {
+            let other = others.iter().find(|other| together.region(**other).is_some());
+            if let Some(&other) = other.filter(|_| together.cpus.together.contains(&cpu)) {
+                let sharers = match distance {
+                    Distance::SameCore => Sharers::of_core(&[cpu, other]),
+                    Distance::SameLlc => Sharers::of_last_cache(machine, &[cpu, other]),
+                    Distance::OtherLlc | Distance::OtherNode => None,
+                };
+                self.add_beside(Transfer::new(distance, [cpu, other]), sharers);
+            }
         }
         self.add(KernelCalls::new(cpu, self.huge_pages));
         Ok(())
+    }
+
+    /// What the CPUs of a group reach together.
+    fn add_rates(&mut self, machine: &Machine, group: Group, points: Vec<(Rate, Figure)>) {
+        let sharers = Sharers::of_last_cache(machine, &group.cpus);
+        self.add_beside(GroupRates::new(group, points), sharers);
     }
 
     /// Latencies and rates between NUMA nodes.
@@ -364,7 +381,7 @@ impl Setup {
             let to = with_cpus[(place + 1) % with_cpus.len()];
             if to != from {
                 let link = vec![(Rate::Mixed, Figure::LinkRate(from))];
-                self.add(GroupRates::new(together.across(from, to), link));
+                self.add_rates(machine, together.across(from, to), link);
             }
         }
     }

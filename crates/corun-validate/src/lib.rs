@@ -15,23 +15,23 @@
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 mod agreement;
+mod cache_use;
 mod earlier;
 mod estimate;
 mod further;
 mod keep;
 mod measure;
 mod native;
-mod nearness;
 mod once;
 mod plan;
 mod validation;
 
 pub use agreement::{Agreement, Pair, agreement};
+pub use cache_use::CacheUse;
 pub use earlier::EarlierRun;
 pub use estimate::{Estimate, estimate};
 pub use keep::{KeepError, Kept, keep};
 pub use measure::{CoreUse, LeftOut, Measured, MeasuredGroup, MeasuredSolo, measure};
-pub use nearness::CacheUse;
 pub use once::RunError;
 pub use plan::{ProgramGroup, RoundPlan, random_groups};
 pub use validation::{Agreements, Alone, LeftOutProgram, MemberOf, Together, Validation, Without};

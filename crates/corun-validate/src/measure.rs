@@ -1,11 +1,12 @@
 //! Programs alone and in groups, by turns.
 
+use corun_calibrate::Nearness;
 use serde::{Deserialize, Serialize};
 
+use crate::cache_use::CacheUse;
 use crate::estimate::{Estimate, estimate};
 use crate::further::{further_rounds, is_enough};
 use crate::native::Native;
-use crate::nearness::{CacheUse, is_near};
 use crate::once::RunError;
 use crate::plan::{RoundPlan, Turn};
 use crate::{Conditions, TimedProgram};
@@ -138,7 +139,7 @@ pub(crate) fn measure_on(
         left_out: Vec::new(),
         additions_per_cycle: 0.0,
         timed: Vec::new(),
-        least_transfer_ns: same_llc_ns.unwrap_or(f64::INFINITY),
+        nearness: Nearness::new(same_llc_ns),
         transfers_ns: Vec::new(),
     };
     // Once untimed: whose files are in memory then, who does not work is known, and so is most likely what
@@ -185,8 +186,7 @@ struct Rounds<'a> {
     additions_per_cycle: f64,
     /// Additions a cycle of each timed run, repeated ones included.
     timed: Vec<f64>,
-    /// The fastest transfer of a cache line that is known of the machine or was seen so far, in ns.
-    least_transfer_ns: f64,
+    nearness: Nearness,
     /// Transfers, in ns, of each timed run of a group, repeated ones included.
     transfers_ns: Vec<f64>,
 }
@@ -276,7 +276,7 @@ impl Rounds<'_> {
 
     /// Did a group share a cache, as far as is known by now?
     fn is_together(&self, run: &GroupRun) -> bool {
-        is_near(run.line_transfer_ns, self.least_transfer_ns)
+        self.nearness.is_near(run.line_transfer_ns)
     }
 
     fn is_left_out(&self, subject: usize) -> bool {
@@ -337,7 +337,7 @@ impl Rounds<'_> {
         for _ in 0..=REPEATS {
             let Some(run) = self.once_together(done, group)? else { return Ok(None) };
             self.transfers_ns.push(run.line_transfer_ns);
-            self.least_transfer_ns = self.least_transfer_ns.min(run.line_transfer_ns);
+            self.nearness.learn(run.line_transfer_ns);
             let is_near = self.is_together(&run);
             if best.as_ref().is_none_or(|best| run.line_transfer_ns < best.line_transfer_ns) {
                 best = Some(run);
@@ -426,7 +426,7 @@ impl Rounds<'_> {
                 runs: self.timed.len(),
                 shared_runs: self.timed.iter().filter(|&&run| !self.is_free(run)).count(),
             },
-            cache: CacheUse::of(&self.transfers_ns, self.least_transfer_ns),
+            cache: CacheUse::of(&self.transfers_ns, self.nearness),
             solo: (0..self.names.len()).map(|subject| self.measured_solo(subject)).collect(),
             groups: (0..plan.groups.len()).map(|group| self.measured_group(plan, group)).collect(),
             left_out: self.left_out,

@@ -1,13 +1,14 @@
 //! Programs run on this machine, alone and together.
 
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Barrier, Mutex, PoisonError};
 use std::thread;
 
-use corun_calibrate::additions_per_cycle;
+use corun_calibrate::{CalibrateError, additions_per_cycle, farthest_transfer_ns};
+use corun_machine::CpuId;
 
 use crate::measure::{GroupRun, Runner, SoloRun};
-use crate::nearness::farthest_transfer_ns;
 use crate::once::{Run, RunError, bind, run};
 use crate::{Conditions, TimedProgram};
 
@@ -40,12 +41,17 @@ impl Runner for Native<'_> {
     ) -> Result<GroupRun, (usize, RunError)> {
         let members: Vec<&TimedProgram> =
             members.iter().map(|&member| &self.subjects[member]).collect();
-        let cpus = &self.conditions.cpus[..members.len()];
-        let look = || farthest_transfer_ns(cpus).map_err(|why| (0, why));
+        let cpus = self.conditions.cpus[..members.len()].iter().copied().map(CpuId);
+        let cpus: Vec<CpuId> = cpus.collect();
+        let look = || farthest_transfer_ns(&cpus).map_err(|why| (0, refused(why)));
         let before = look()?;
         let cpu_s = together(&members, self.conditions, stop)?;
         Ok(GroupRun { cpu_s, line_transfer_ns: before.max(look()?) })
     }
+}
+
+fn refused(why: CalibrateError) -> RunError {
+    RunError::System { what: "timing a cache line between CPUs", source: io::Error::other(why) }
 }
 
 /// Runs members at once, each on its CPU and again and again, until each has run once from beginning

@@ -24,14 +24,16 @@ const LOOKS: u32 = 15;
 #[repr(align(128))]
 struct Line(AtomicU32);
 
-/// Transfers between CPUs at several distances.
+/// Transfers between two CPUs.
 pub(crate) struct Transfer {
-    pairs: Vec<(Distance, [CpuId; 2])>,
+    distance: Distance,
+    cpus: [CpuId; 2],
 }
 
 impl Transfer {
-    pub(crate) fn new(pairs: Vec<(Distance, [CpuId; 2])>) -> Self {
-        Self { pairs }
+    /// CPUs at a distance.
+    pub(crate) fn new(distance: Distance, cpus: [CpuId; 2]) -> Self {
+        Self { distance, cpus }
     }
 }
 
@@ -40,7 +42,7 @@ impl Transfer {
 ///
 /// # Errors
 /// When a thread cannot be held on its CPU.
-pub fn line_transfer_ns(cpus: [CpuId; 2]) -> Result<f64, CalibrateError> {
+pub(crate) fn line_transfer_ns(cpus: [CpuId; 2]) -> Result<f64, CalibrateError> {
     let line = Line(AtomicU32::new(0));
     let looks = together(&cpus, |place| {
         let look = |look: u32| {
@@ -68,24 +70,20 @@ impl Experiment for Transfer {
     }
 
     fn points(&self) -> usize {
-        self.pairs.len()
+        1
     }
 
-    fn measure(&mut self, point: usize) -> Result<Sample, CalibrateError> {
-        let (_, cpus) = self.pairs[point];
+    fn measure(&mut self, _: usize) -> Result<Sample, CalibrateError> {
         let line = Line(AtomicU32::new(0));
         let both =
-            together(&cpus, |place| wall_time(|| answer(&line, place == 0, 0..ROUND_TRIPS)))?;
+            together(&self.cpus, |place| wall_time(|| answer(&line, place == 0, 0..ROUND_TRIPS)))?;
         // Each trip there and back is two transfers.
         let one_way = both[0].0 / f64::from(2 * ROUND_TRIPS);
         Ok(Sample::new(one_way, both.iter().any(|(_, disturbed)| *disturbed)))
     }
 
     fn figures(&self, values: &Values<'_>) -> BTreeMap<Figure, f64> {
-        let figure = |(point, (distance, _)): (usize, &(Distance, _))| {
-            (Figure::LineTransfer(*distance), values.at(point, Estimator::Floor))
-        };
-        self.pairs.iter().enumerate().map(figure).collect()
+        [(Figure::LineTransfer(self.distance), values.at(0, Estimator::Floor))].into()
     }
 }
 

@@ -9,7 +9,9 @@ use corun_calibrate::{
     CalibrateError, CalibrateOptions, Calibrated, Curve, KeptFile, MeasuredFigure, calibrate,
     may_begin, may_replace,
 };
-use corun_machine::{Machine, Measurement, discover, system_machine_file, user_machine_file};
+use corun_machine::{
+    LineTransfer, Machine, Measurement, discover, system_machine_file, user_machine_file,
+};
 use corun_views::calibration;
 use serde::Serialize;
 
@@ -42,7 +44,10 @@ pub(super) fn run(arguments: &CalibrateArgs) -> Outcome<String> {
     {
         check_old(&output, old, &found, arguments.quick)?;
     }
-    let measured = measured(&found, arguments)?;
+    let known = old.as_ref().and_then(|old| old.as_ref().ok());
+    let known = known.filter(|old| found.difference(old).is_none());
+    let known_transfers = known.and_then(|old| old.spec().line_transfer).unwrap_or_default();
+    let measured = measured(&found, known_transfers, arguments)?;
     if let Some(Ok(old)) = old.filter(|_| !arguments.force) {
         may_replace(&old, &measured.machine).map_err(|kept| {
             let why = format!("{} stays as it is: {kept}", output.display());
@@ -107,11 +112,16 @@ fn check_old(
         .hint("--output FILE.toml"))
 }
 
-fn measured(found: &Machine, arguments: &CalibrateArgs) -> Outcome<Calibrated> {
+fn measured(
+    found: &Machine,
+    known_transfers: LineTransfer,
+    arguments: &CalibrateArgs,
+) -> Outcome<Calibrated> {
     let cancel = Cancel::on_signal()?;
     let bar = corun_cli::progress_bar(STEPS, "{percent:>3} % {eta:>4} left  {msg}");
     let options = CalibrateOptions {
         quick: arguments.quick,
+        known_transfers,
         memory_bytes: arguments.memory.map(|mib| mib << 20),
         by: format!("corun {}", env!("CARGO_PKG_VERSION")),
     };
