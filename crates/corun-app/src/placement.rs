@@ -287,10 +287,27 @@ impl PlacementMethod {
 
     /// Where it has the programs, each on a CPU of its own.
     ///
+    /// With a target slowdown nobody is to be slower than that: the placement is the best within the target, or that of a
+    /// policy that knows such a target, and the document says who is slower all the same. Where a search finds no
+    /// placement within the target it gives the one in which the slowest program is the least slow, judged by that.
+    ///
     /// # Errors
-    /// More programs than CPUs; a placement that the search or the policy cannot give;
-    /// [`Error::Interrupted`] when the caller wants to stop.
+    /// More programs than CPUs; a placement that the search or the policy cannot give; a target, for a search that knows
+    /// none; [`Error::Interrupted`] when the caller wants to stop.
     pub fn place(
+        &self,
+        scenario: &Scenario,
+        target_slowdown: Option<f64>,
+        objective: Objective,
+        stop: &AtomicBool,
+    ) -> Result<PlacementDocument> {
+        match target_slowdown {
+            Some(target) => self.placed_within(scenario, target, objective, stop),
+            None => self.placed(scenario, objective, stop),
+        }
+    }
+
+    fn placed(
         &self,
         scenario: &Scenario,
         objective: Objective,
@@ -313,13 +330,7 @@ impl PlacementMethod {
         Ok(PlacementDocument::new(scenario, &cpus, Some(self.name()), objective, proof))
     }
 
-    /// Where it has the programs so that nobody is slower than a target, each on a CPU of its own: the best such placement, or a
-    /// policy's that knows such a target; and in the document who is slower all the same. Where a search finds no such
-    /// placement it is the one in which the slowest program is the least slow, judged by that.
-    ///
-    /// # Errors
-    /// As [`Self::place`], and bad input of searches that know no target.
-    pub fn place_within(
+    fn placed_within(
         &self,
         scenario: &Scenario,
         target_slowdown: f64,
@@ -347,7 +358,7 @@ impl PlacementMethod {
             }
             Self::Policy(policy, seed) => {
                 let policy = kept_to(policy, target_slowdown)?;
-                Self::Policy(policy, *seed).place(scenario, objective, stop)?
+                Self::Policy(policy, *seed).placed(scenario, objective, stop)?
             }
         };
         let index = |&cpu: &u32| scenario.machine().cpu_index(CpuId(cpu));

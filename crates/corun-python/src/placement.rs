@@ -52,10 +52,8 @@ pub(crate) fn place(
         ModelOptions::or_default(options),
     )
     .map_err(raised)?;
-    let placed = interruptible(py, |stop| match target_slowdown {
-        Some(target) => placer.place_within(&scenario, target, objective, stop),
-        None => placer.place(&scenario, objective, stop),
-    })?;
+    let placed =
+        interruptible(py, |stop| placer.place(&scenario, target_slowdown, objective, stop))?;
     json(&placed.map_err(|error| with_cause(py, raised(error), &exception))?)
 }
 

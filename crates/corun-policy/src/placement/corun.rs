@@ -113,7 +113,7 @@ const WAYS: Parameter = Parameter {
 };
 const TRIALS: Parameter = Parameter {
     name: "trials",
-    default: 1.0,
+    default: 2.0,
     min: 0.0,
     max: 2.0,
     summary: "for a moment, where that may change a decision, programs without a profile get: 0 nothing, 1 other \

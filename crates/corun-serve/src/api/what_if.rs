@@ -84,7 +84,7 @@ pub(crate) async fn place(
         let seed = asked.seed.unwrap_or(1);
         let method = PlacementMethod::named(&asked.policy, seed, Some(limit)).map_err(&wrong)?;
         let scenario = worker.scenario(&asked.question)?;
-        let found = method.place(&scenario, Objective::MeanSlowdown, stop).map_err(&wrong)?;
+        let found = method.place(&scenario, None, Objective::MeanSlowdown, stop).map_err(&wrong)?;
         scenario.explain_placement(found).map_err(&wrong)
     })
     .await

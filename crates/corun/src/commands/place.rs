@@ -27,10 +27,7 @@ pub(super) fn run(arguments: &PlaceArgs) -> Outcome<String> {
     scenario.one_cpu_each()?;
     let cancel = Cancel::on_signal()?;
     let objective = arguments.objective.objective();
-    let placement = match arguments.target_slowdown {
-        Some(target) => placer.place_within(&scenario, target, objective, cancel.flag())?,
-        None => placer.place(&scenario, objective, cancel.flag())?,
-    };
+    let placement = placer.place(&scenario, arguments.target_slowdown, objective, cancel.flag())?;
     written(&placement, arguments.format)
 }
 

@@ -172,7 +172,8 @@ impl Corun {
         (cpus.len() == running.len()).then_some(before)
     }
 
-    /// Threads that were on trial go back, where they did better before by what is known now.
+    /// Threads that were on trial go back, where they did better before by what is known now, and on one node always: there
+    /// a place can be checked, which says more than what is predicted of it.
     pub(super) fn go_back(
         &mut self,
         view: &View<'_>,
@@ -183,7 +184,8 @@ impl Corun {
     ) {
         let before = search.predicted(before.clone());
         let [then, now] = [&before, at].map(|at| search.value(at));
-        if then >= now {
+        let nodes = view.machine.nodes().iter().filter(|node| !node.cpus.is_empty()).count();
+        if then >= now && nodes > 1 {
             return;
         }
         for (index, thread) in running.iter().enumerate() {

@@ -480,9 +480,9 @@ impl Known {
     }
 
     /// Misses at each of the sizes that are told, with how far they may be off.
-    fn estimates(&self, figures: &Figures, sizes: &[f64]) -> Vec<MissEstimate> {
-        let whole = sizes.last().copied().unwrap_or(1.0);
-        curve::estimate(figures.apki, &self.counted(), whole, sizes)
+    fn estimates(&self, figures: &Figures, machine: &Machine, sizes: &[f64]) -> Vec<MissEstimate> {
+        let private = program::private_cache(machine);
+        curve::estimate(figures.apki, &self.counted(), private, sizes)
     }
 
     /// How far the mean over so many phases as were seen may be from that of all: the square, as a share of the mean's.
@@ -501,7 +501,7 @@ impl Known {
     /// In plain figures; none before anything was counted.
     fn plain(&self, machine: &Machine) -> Option<LearnedProgram> {
         let (figures, sizes) = (self.figures?, program::sizes(machine)?);
-        let estimates = self.estimates(&figures, &sizes);
+        let estimates = self.estimates(&figures, machine, &sizes);
         let square = |value: f64| (value + LEAST_MPKI).powi(2);
         let misses: f64 = estimates.iter().map(|one| square(one.mpki)).sum();
         let errors: f64 = estimates.iter().map(|one| one.deviation.powi(2)).sum();
@@ -512,7 +512,7 @@ impl Known {
     /// The program as the model takes it, in three worlds.
     fn load(&self, figures: Figures, name: &str, model: &Model) -> Option<Worlds> {
         let sizes = program::sizes(model.machine())?;
-        let curve = self.estimates(&figures, &sizes);
+        let curve = self.estimates(&figures, model.machine(), &sizes);
         let world = |lean: f64| {
             let tilted = sizes.iter().zip(&curve).map(|(&size, estimate)| {
                 let side = if size < figures.point.bytes { lean } else { -lean };

@@ -6,7 +6,7 @@ use corun_app::{Error, Result};
 use corun_model::{LoadedProgram, Model};
 use corun_policy::{BuildOptions, Nanoseconds, Policy};
 use corun_profile::{Method, Service};
-use corun_sim::{AppSpec, Experiment, Hooks, Observation, ServiceResult};
+use corun_sim::{AppSpec, Experiment, Hooks, ServiceResult};
 
 use super::division::{FixedDivision, Held};
 use crate::harness::StudyInputs;
@@ -70,8 +70,6 @@ impl Manner {
 struct Terms<'a> {
     /// Builds a policy for a seed.
     policy: Option<&'a dyn Fn(u64) -> Result<Box<dyn Policy>>>,
-    /// How poorly the policy sees the machine.
-    observation: Option<Observation>,
     /// Seconds before those that count.
     warm_up_s: f64,
 }
@@ -162,7 +160,7 @@ impl Scene {
 
     /// By the scheduler alone.
     fn unmanaged(&self) -> Terms<'static> {
-        Terms { policy: None, observation: None, warm_up_s: self.settling_s }
+        Terms { policy: None, warm_up_s: self.settling_s }
     }
 
     /// Fixed divisions that are tried: equal parts, then all others.
@@ -196,7 +194,7 @@ impl Scene {
             let build = |_| Ok(Box::new(Held::new(division.clone(), names())) as Box<dyn Policy>);
             self.meets_with_all_seeds(inputs, loads, &Terms { policy: Some(&build), ..self.unmanaged() })
         };
-        let online = |name: &str, parameters: &[(&str, f64)], observation| -> Result<bool> {
+        let online = |name: &str, parameters: &[(&str, f64)]| -> Result<bool> {
             let build = |seed| -> Result<Box<dyn Policy>> {
                 let parameters =
                     parameters.iter().map(|&(key, value)| (key.to_owned(), value)).collect();
@@ -204,16 +202,15 @@ impl Scene {
                 corun_policy::build(name, &options).map_err(Error::failed)
             };
             let warm_up_s = self.warm_up_s;
-            let terms = Terms { policy: Some(&build), observation, warm_up_s };
+            let terms = Terms { policy: Some(&build), warm_up_s };
             self.meets_with_all_seeds(inputs, loads, &terms)
         };
         match manner {
             Manner::Unmanaged => self.meets_with_all_seeds(inputs, loads, &self.unmanaged()),
             Manner::Equal => held(FixedDivision::equal(self.parties(), CORES, WAYS)),
-            // It goes by counters, and sees them as on a real machine.
-            Manner::Corun => online("corun", &[], Some(Observation::as_live())),
-            Manner::Parties => online("parties", &[], None),
-            Manner::Keeping => online("parties", &[("downsize-slack", 1.0)], None),
+            Manner::Corun => online("corun", &[]),
+            Manner::Parties => online("parties", &[]),
+            Manner::Keeping => online("parties", &[("downsize-slack", 1.0)]),
             Manner::BestFixed => {
                 for division in self.candidates() {
                     if self.has_cores_for(loads, &division) && held(division)? {
@@ -263,7 +260,6 @@ impl Scene {
         let mut one = Experiment::new(Arc::clone(&self.model), apps, Method::Window, seed);
         one.settings.placements = 0;
         one.settings.window = Nanoseconds::from_secs_f64(self.seconds + terms.warm_up_s);
-        one.observation.clone_from(&terms.observation);
         let policy = terms.policy.map(|build| build(seed)).transpose()?;
         let hooks = Hooks { cancel: Some(inputs.cancel.flag()), progress: None };
         let run = corun_sim::run(&one, policy.into_iter().collect(), hooks)?;

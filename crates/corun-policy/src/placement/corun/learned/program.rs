@@ -1,8 +1,10 @@
 //! A program as counters told of it, in plain figures.
 
-use corun_machine::Machine;
+use corun_machine::{Inclusion, Machine};
 use corun_model::{LoadedProgram, Model, ModelError};
 use corun_profile::{MeasuredOn, Profile, ProfileData, SoloRow, SoloTable, TableFigures};
+
+use super::super::curve::PrivateCache;
 
 /// Sizes of the LLC at which misses are told: so many equal parts of it, from one to all.
 const SIZES: u32 = 16;
@@ -113,11 +115,21 @@ pub(super) fn sizes(machine: &Machine) -> Option<Vec<f64>> {
     Some((1..=SIZES).map(|count| (u64::from(count) * part) as f64).collect())
 }
 
+/// The cache in front of the machine's largest LLC.
+pub(super) fn private_cache(machine: &Machine) -> PrivateCache {
+    let llcs = machine.llcs().iter().filter_map(|llc| llc.cache);
+    let largest = llcs.max_by_key(|cache| cache.size_bytes);
+    PrivateCache {
+        bytes: machine.private_cache(0).map_or(0.0, |cache| cache.size_bytes as f64),
+        is_in_llc: largest.is_none_or(|cache| cache.inclusion == Inclusion::Inclusive),
+    }
+}
+
 /// The machine's largest LLC, in so many parts.
 fn measured_on(machine: &Machine) -> Option<MeasuredOn> {
     let llcs = machine.llcs().iter().filter_map(|llc| llc.cache);
     let cache = llcs.max_by_key(|cache| cache.size_bytes)?;
-    let inclusive = cache.inclusion == corun_machine::Inclusion::Inclusive;
+    let inclusive = cache.inclusion == Inclusion::Inclusive;
     let private = machine.private_cache(0).map_or(1, |cache| cache.size_bytes);
     Some(MeasuredOn {
         machine: machine.name().to_owned(),

@@ -135,3 +135,33 @@ fn what_is_counted_while_a_check_at_rest_is_given_up_counts_once() {
     assert!(!visit.policy.checks.is_visiting());
     assert_eq!(visit.policy.learned.intervals(), taken_in + 1);
 }
+
+/// On one node a place on trial is left also where it is predicted to be the better one: a check says more. Between nodes
+/// it is kept.
+#[test]
+fn a_place_on_trial_is_left_where_it_can_be_checked() {
+    for (name, is_left) in [("xeon-x5365-2llc", true), ("2x-gold-6138-4c", false)] {
+        let predictor = predictor(name, &FOUR);
+        let machine = predictor.model().machine().clone();
+        let on = |llc: usize, nth: usize| {
+            let cpus = machine.cpus().iter().enumerate();
+            cpus.filter(|(_, cpu)| cpu.llc == llc).map(|(index, _)| index).nth(nth).unwrap()
+        };
+        let mut both =
+            [[on(0, 0), on(0, 1), on(1, 0), on(1, 1)], [on(0, 0), on(1, 0), on(0, 1), on(1, 1)]];
+        let value = |cpus: &[usize; 4]| mean_slowdown(&outcomes(&*predictor, &FOUR, cpus));
+        both.sort_by(|one, other| value(one).total_cmp(&value(other)));
+        let views = threads(&machine, &FOUR, &both[0]);
+        let running: Vec<&ThreadView> = views.iter().collect();
+        let view = at(&machine, &views, 60.0);
+        let mut policy = policy(&predictor, &[]);
+        let known = policy.threads(&view, &running, &*predictor).unwrap();
+        let there = policy.situation(&machine, &running, &policy.parts.decided).unwrap();
+        let before = Situation { cpus: both[1].to_vec(), ..there.clone() };
+        let mut search = policy.search(predictor.model(), &known);
+        let there = search.predicted(there);
+        let mut plan = Plan::none();
+        policy.go_back(&view, &running, &mut search, (&there, &before), &mut plan);
+        assert_eq!(!plan.steps.is_empty(), is_left, "{name}: {plan:?}");
+    }
+}
