@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use corun_machine::{Cpu, CpuSet, Machine, Object};
+use corun_machine::{CpuSet, Machine, Topology};
 
 use super::tree::Tree;
 use super::{Item, Places};
@@ -18,8 +18,7 @@ pub(crate) struct Memory {
 
 /// A tree and all that it depends on.
 struct KnownTree {
-    objects: Vec<Object>,
-    cpus: Vec<Cpu>,
+    topology: Topology,
     usable: CpuSet,
     tree: Arc<Tree>,
     /// The leaves of sets of CPUs that were asked for. Threads of one node have the same set.
@@ -34,16 +33,14 @@ impl Memory {
     pub(super) fn tree(&mut self, machine: &Machine, usable: &CpuSet) -> Arc<Tree> {
         if let Some(known) = &self.tree
             && known.usable == *usable
-            && known.cpus == machine.cpus()
-            && known.objects == machine.objects()
+            && known.topology.is_of(machine)
         {
             return Arc::clone(&known.tree);
         }
         let tree = Arc::new(Tree::new(machine, usable));
         self.sorted = None;
         self.tree = Some(KnownTree {
-            objects: machine.objects().to_vec(),
-            cpus: machine.cpus().to_vec(),
+            topology: machine.topology(),
             usable: usable.clone(),
             tree: Arc::clone(&tree),
             leaves: Vec::new(),
