@@ -14,6 +14,8 @@ use super::{Item, Places};
 pub(crate) struct Memory {
     tree: Option<KnownTree>,
     sorted: Option<(Vec<Item>, Places)>,
+    /// The threads of the view in the order of the last sort, where it had all of them.
+    order: Vec<usize>,
 }
 
 /// A tree and all that it depends on.
@@ -60,6 +62,26 @@ impl Memory {
         let leaves: Arc<[usize]> = known.tree.leaves_of(cpus).into();
         known.leaves.push((cpus.clone(), Arc::clone(&leaves)));
         leaves
+    }
+
+    /// So many threads, in the order of the last sort if it had as many: mostly they are sorted already.
+    pub(super) fn order(&mut self, threads: usize) -> Vec<usize> {
+        let mut order = std::mem::take(&mut self.order);
+        if order.len() != threads {
+            order.clear();
+            order.extend(0..threads);
+        }
+        order
+    }
+
+    /// Notes the order of a sort of so many threads, in the room of the last one.
+    pub(super) fn note_order(&mut self, mut room: Vec<usize>, items: &[Item]) {
+        let threads = room.len();
+        room.clear();
+        if items.len() == threads {
+            room.extend(items.iter().map(|item| item.thread));
+        }
+        self.order = room;
     }
 
     /// The places of items that agree with these in all that places depend on, if the last sort
