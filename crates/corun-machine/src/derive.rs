@@ -14,7 +14,7 @@ pub(crate) fn machine(spec: MachineSpec, objects: Vec<Object>) -> Result<Machine
     nodes(&mut machine, &mut holders)?;
     cores(&mut machine, &mut holders);
     llcs(&mut machine, &mut holders);
-    machine.cpus = cpus(&machine, &holders)?;
+    machine.cpus = cpus(&machine, &holders)?.into();
     Ok(machine)
 }
 

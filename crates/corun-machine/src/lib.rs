@@ -26,7 +26,7 @@ pub use cores::{NamedCore, core, core_names};
 pub use cpu_set::{CpuId, CpuListError, CpuSet, MAX_CPU};
 pub use discover::{DiscoverError, discover};
 pub use error::{MachineError, Place, SpecError};
-pub use machine::{Cache, Core, Cpu, Llc, Machine, Node, Object, ObjectIndex, Package};
+pub use machine::{Cache, Core, Cpu, Llc, Machine, Node, Object, ObjectIndex, Package, Topology};
 pub use measured::{
     AccessRates, ExecutionLatencies, Fetching, KernelCosts, LineTransfer, LoadedLatency,
     Measurement, PredictionError, Prefetching, Tlb,

@@ -1,6 +1,8 @@
 //! The machine: a checked tree of objects, and what follows from it (who shares what, and the way
 //! from a CPU to memory).
 
+use std::sync::Arc;
+
 use crate::measured::AccessRates;
 use crate::spec::{
     BandwidthDomain, CacheType, Calibration, CoreType, Inclusion, MachineSpec, ObjectType,
@@ -130,8 +132,8 @@ pub struct Package {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Machine {
     spec: MachineSpec,
-    pub(crate) objects: Vec<Object>,
-    pub(crate) cpus: Vec<Cpu>,
+    pub(crate) objects: Arc<[Object]>,
+    pub(crate) cpus: Arc<[Cpu]>,
     pub(crate) cores: Vec<Core>,
     pub(crate) llcs: Vec<Llc>,
     pub(crate) nodes: Vec<Node>,
@@ -139,7 +141,31 @@ pub struct Machine {
     pub(crate) warnings: Vec<String>,
 }
 
+/// A machine's tree and CPUs, kept to see later whether a machine has the same.
+#[derive(Debug, Clone)]
+pub struct Topology {
+    objects: Arc<[Object]>,
+    cpus: Arc<[Cpu]>,
+}
+
+impl Topology {
+    /// Are these the tree and the CPUs of this machine? Of the same machine, and of its clones, that is known without
+    /// a look at either.
+    #[inline]
+    pub fn is_of(&self, machine: &Machine) -> bool {
+        let shared =
+            Arc::ptr_eq(&self.objects, &machine.objects) && Arc::ptr_eq(&self.cpus, &machine.cpus);
+        shared || (self.cpus == machine.cpus && self.objects == machine.objects)
+    }
+}
+
 impl Machine {
+    /// The tree and the CPUs, to be kept.
+    #[inline]
+    pub fn topology(&self) -> Topology {
+        Topology { objects: Arc::clone(&self.objects), cpus: Arc::clone(&self.cpus) }
+    }
+
     /// The name by which the machine is asked for.
     #[inline]
     pub fn name(&self) -> &str {
@@ -332,8 +358,8 @@ impl Machine {
     pub(crate) fn new(spec: MachineSpec, objects: Vec<Object>) -> Self {
         Self {
             spec,
-            objects,
-            cpus: Vec::new(),
+            objects: objects.into(),
+            cpus: Arc::default(),
             cores: Vec::new(),
             llcs: Vec::new(),
             nodes: Vec::new(),

@@ -12,6 +12,15 @@ fn all_presets_load_under_their_own_name() {
 }
 
 #[test]
+fn a_topology_is_that_of_its_machine_its_clones_and_its_equals() {
+    let machine = preset("xeon-x5365").unwrap();
+    let topology = machine.topology();
+    assert!(topology.is_of(&machine) && topology.is_of(&machine.clone()));
+    assert!(topology.is_of(&preset("xeon-x5365").unwrap()));
+    assert!(!topology.is_of(&preset("xeon-x5365-2llc").unwrap()));
+}
+
+#[test]
 fn the_promised_presets_are_there() {
     // Packages, cores, CPUs, LLCs, nodes.
     let promised = [

@@ -351,29 +351,41 @@ fn pack(traces: &[impl AsRef<[MicroOp]>], level: i32) -> Vec<u8> {
         .map(|trace| &trace.as_ref()[..trace.as_ref().len().min(MOST_TRACED_INSTRUCTIONS)])
         .collect();
     let entries: usize = traces.iter().map(|trace| trace.len()).sum();
-    let mut raw = Vec::with_capacity(8 + 4 * traces.len() + ENTRY_BYTES * entries);
+    let head = 5 + 4 * traces.len();
+    let mut raw = Vec::with_capacity(head + ENTRY_BYTES * entries);
     raw.push(VERSION);
     raw.extend((traces.len() as u32).to_le_bytes());
     for trace in &traces {
         raw.extend((trace.len() as u32).to_le_bytes());
     }
-    let all = || traces.iter().flat_map(|trace| trace.iter());
-    raw.extend(all().map(|one| one.operation as u8));
-    for at in 0..9 {
-        raw.extend(all().map(|one| words(one)[at] as u8));
-        raw.extend(all().map(|one| (words(one)[at] >> 8) as u8));
+    raw.resize(head + ENTRY_BYTES * entries, 0);
+    let columns = &mut raw[head..];
+    for (at, one) in traces.iter().flat_map(|trace| trace.iter()).enumerate() {
+        for (column, byte) in bytes(one).into_iter().enumerate() {
+            columns[column * entries + at] = byte;
+        }
     }
-    raw.extend(all().map(|one| one.reuse.0));
-    raw.extend(all().map(|one| one.page_reuse.0));
-    raw.extend(all().map(|one| one.fetch_reuse.0));
     // Compressing from memory to memory fails for want of memory alone.
     zstd::bulk::compress(&raw, level).unwrap_or_default()
 }
 
-fn words(one: &MicroOp) -> [u16; 9] {
+/// An entry's bytes, one a column.
+fn bytes(one: &MicroOp) -> [u8; ENTRY_BYTES] {
     let [a, b, c] = one.inputs;
     let [d, e] = one.address_inputs;
-    [one.marks.0, a, b, c, d, e, one.forwarded_from, one.line_before, one.stream_before]
+    let words =
+        [one.marks.0, a, b, c, d, e, one.forwarded_from, one.line_before, one.stream_before];
+    let mut bytes = [0; ENTRY_BYTES];
+    bytes[0] = one.operation as u8;
+    for (pair, word) in bytes[1..].chunks_exact_mut(2).zip(words) {
+        pair.copy_from_slice(&word.to_le_bytes());
+    }
+    bytes[1 + 2 * words.len()..].copy_from_slice(&[
+        one.reuse.0,
+        one.page_reuse.0,
+        one.fetch_reuse.0,
+    ]);
+    bytes
 }
 
 fn unpack(packed: &[u8]) -> Result<Vec<MicroTrace>, MicroTraceError> {

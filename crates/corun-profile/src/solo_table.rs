@@ -47,54 +47,62 @@ pub struct SoloRow {
     pub figures: TableFigures,
 }
 
-/// Figures of a program alone. Rates are per 1000 instructions (pki) or 1000 cycles (pkc); stalls
-/// are shares of all cycles, 0 to 1.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct TableFigures {
-    /// Instructions per cycle.
-    pub ipc: f64,
-    /// LLC references per 1000 instructions.
-    pub llc_references_pki: f64,
-    /// LLC misses per 1000 instructions.
-    pub llc_misses_pki: f64,
-    /// LLC references per 1000 cycles.
-    pub llc_references_pkc: f64,
-    /// LLC misses per 1000 cycles.
-    pub llc_misses_pkc: f64,
-    /// Mean LLC occupancy in KiB.
-    pub llc_usage_kib: f64,
-    /// Memory traffic in MB/s (1e6 bytes a second), by the monitoring hardware.
-    pub bandwidth_mb_per_s: f64,
-    /// Memory traffic in MB/s computed from the misses.
-    pub miss_bandwidth_mb_per_s: f64,
-    /// Share of cycles stalled with an L2 miss outstanding.
-    pub stalls_l2_miss: f64,
-    /// Share of cycles stalled with an L3 miss outstanding.
-    pub stalls_l3_miss: f64,
-    /// Share of cycles stalled for any reason.
-    pub stalls_total: f64,
-    /// Share of cycles stalled on a full store buffer.
-    pub stalls_store_buffer: f64,
+/// Defines the figures of a table from their names, in the order in which tables hold them.
+macro_rules! figures {
+    ($($(#[$meaning:meta])+ $name:ident,)+) => {
+        /// Figures of a program alone. Rates are per 1000 instructions (pki) or 1000 cycles (pkc); stalls
+        /// are shares of all cycles, 0 to 1.
+        #[derive(Debug, Clone, Copy, PartialEq)]
+        pub struct TableFigures {
+            $($(#[$meaning])+ pub $name: f64,)+
+        }
+
+        /// The names of the figures in a profile file, in the order in which tables hold them.
+        pub(crate) const FIGURE_NAMES: [&str; FIGURES] = [$(stringify!($name)),+];
+
+        /// How many figures there are.
+        pub(crate) const FIGURES: usize = [$(stringify!($name)),+].len();
+
+        impl TableFigures {
+            /// The figures in the order of [`FIGURE_NAMES`].
+            pub(crate) fn to_array(self) -> [f64; FIGURES] {
+                [$(self.$name),+]
+            }
+
+            /// The figures out of the order of [`FIGURE_NAMES`].
+            pub(crate) fn from_array([$($name),+]: [f64; FIGURES]) -> Self {
+                Self { $($name),+ }
+            }
+        }
+    };
 }
 
-/// The figures in the order in which tables hold them.
-pub(crate) const FIGURES: usize = 12;
-
-/// Their names in a profile file, in that order.
-pub(crate) const FIGURE_NAMES: [&str; FIGURES] = [
-    "ipc",
-    "llc_references_pki",
-    "llc_misses_pki",
-    "llc_references_pkc",
-    "llc_misses_pkc",
-    "llc_usage_kib",
-    "bandwidth_mb_per_s",
-    "miss_bandwidth_mb_per_s",
-    "stalls_l2_miss",
-    "stalls_l3_miss",
-    "stalls_total",
-    "stalls_store_buffer",
-];
+figures! {
+    /// Instructions per cycle.
+    ipc,
+    /// LLC references per 1000 instructions.
+    llc_references_pki,
+    /// LLC misses per 1000 instructions.
+    llc_misses_pki,
+    /// LLC references per 1000 cycles.
+    llc_references_pkc,
+    /// LLC misses per 1000 cycles.
+    llc_misses_pkc,
+    /// Mean LLC occupancy in KiB.
+    llc_usage_kib,
+    /// Memory traffic in MB/s (1e6 bytes a second), by the monitoring hardware.
+    bandwidth_mb_per_s,
+    /// Memory traffic in MB/s computed from the misses.
+    miss_bandwidth_mb_per_s,
+    /// Share of cycles stalled with an L2 miss outstanding.
+    stalls_l2_miss,
+    /// Share of cycles stalled with an L3 miss outstanding.
+    stalls_l3_miss,
+    /// Share of cycles stalled for any reason.
+    stalls_total,
+    /// Share of cycles stalled on a full store buffer.
+    stalls_store_buffer,
+}
 
 /// How figures are read below one way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -190,56 +198,6 @@ impl MeasuredOn {
 const MAX_WAYS: u32 = 1024;
 
 impl TableFigures {
-    /// The figures in the order of [`FIGURE_NAMES`].
-    pub(crate) fn to_array(self) -> [f64; FIGURES] {
-        [
-            self.ipc,
-            self.llc_references_pki,
-            self.llc_misses_pki,
-            self.llc_references_pkc,
-            self.llc_misses_pkc,
-            self.llc_usage_kib,
-            self.bandwidth_mb_per_s,
-            self.miss_bandwidth_mb_per_s,
-            self.stalls_l2_miss,
-            self.stalls_l3_miss,
-            self.stalls_total,
-            self.stalls_store_buffer,
-        ]
-    }
-
-    /// The figures out of the order of [`FIGURE_NAMES`].
-    pub(crate) fn from_array(values: [f64; FIGURES]) -> Self {
-        let [
-            ipc,
-            llc_references_pki,
-            llc_misses_pki,
-            llc_references_pkc,
-            llc_misses_pkc,
-            llc_usage_kib,
-            bandwidth_mb_per_s,
-            miss_bandwidth_mb_per_s,
-            stalls_l2_miss,
-            stalls_l3_miss,
-            stalls_total,
-            stalls_store_buffer,
-        ] = values;
-        Self {
-            ipc,
-            llc_references_pki,
-            llc_misses_pki,
-            llc_references_pkc,
-            llc_misses_pkc,
-            llc_usage_kib,
-            bandwidth_mb_per_s,
-            miss_bandwidth_mb_per_s,
-            stalls_l2_miss,
-            stalls_l3_miss,
-            stalls_total,
-            stalls_store_buffer,
-        }
-    }
-
     /// What the figure at a place in the order must be: a program runs, so its IPC is above 0.
     pub(crate) fn expected(place: usize) -> Expected {
         match FIGURE_NAMES[place] {

@@ -340,7 +340,12 @@ impl Engine<'_> {
     }
 
     fn is_set(&self, set: &CpuSet, mask: &Mask) -> bool {
-        set.iter().eq(mask.ones().map(|cpu| self.machine.cpus()[cpu].id))
+        let mut count = 0;
+        let holds = |cpu: usize| {
+            count += 1;
+            set.contains(self.machine.cpus()[cpu].id)
+        };
+        mask.ones().all(holds) && set.len() == count
     }
 }
 

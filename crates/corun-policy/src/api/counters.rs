@@ -131,9 +131,10 @@ impl Count {
     }
 
     /// Events a second since an earlier count; none where nothing was counted in between.
-    fn per_s(self, before: Option<Self>) -> Option<f64> {
+    #[inline(always)]
+    fn per_s(self, before: Option<Self>, seconds: &mut Seconds) -> Option<f64> {
         let (amount, ns) = self.rise(before)?;
-        Some(amount / (ns as f64 * 1e-9))
+        Some(amount / seconds.of(ns))
     }
 
     fn between(self, before: Self, done: f64, elapsed: f64) -> Self {
@@ -146,10 +147,28 @@ impl Count {
     }
 
     /// The amount since an earlier count and the nanoseconds in which it was counted, above 0.
+    #[inline(always)]
     fn rise(self, before: Option<Self>) -> Option<(f64, u64)> {
-        let before = before.unwrap_or_default();
-        let ns = self.known.0.checked_sub(before.known.0).filter(|&ns| ns > 0)?;
-        Some((self.total - before.total, ns))
+        let (total, known) = before.map_or((0.0, 0), |before| (before.total, before.known.0));
+        let ns = self.known.0.checked_sub(known).filter(|&ns| ns > 0)?;
+        Some((self.total - total, ns))
+    }
+}
+
+/// The last time that was turned into seconds: most counters of a thread are counted over the same time.
+#[derive(Default)]
+struct Seconds {
+    ns: u64,
+    seconds: f64,
+}
+
+impl Seconds {
+    #[inline(always)]
+    fn of(&mut self, ns: u64) -> f64 {
+        if ns != self.ns {
+            *self = Self { ns, seconds: ns as f64 * 1e-9 };
+        }
+        self.seconds
     }
 }
 
@@ -169,19 +188,20 @@ macro_rules! rate_type {
 }
 
 macro_rules! rate {
-    (per_s, $after:expr, $before:expr, $cycles:expr) => {
-        $after.and_then(|count| count.per_s($before))
+    (per_s, $after:expr, $before:expr, $seconds:expr, $cycles:expr) => {
+        $after.and_then(|count| count.per_s($before, $seconds))
     };
-    (scoped, $after:expr, $before:expr, $cycles:expr) => {
+    (scoped, $after:expr, $before:expr, $seconds:expr, $cycles:expr) => {
+        $after.and_then(|count| {
+            Some(ScopedRate { per_s: count.per_s($before, $seconds)?, scope: count.scope })
+        })
+    };
+    (share_of_time, $after:expr, $before:expr, $seconds:expr, $cycles:expr) => {
+        $after.and_then(|count| Some(count.per_s($before, $seconds)? / NS_PER_S))
+    };
+    (share_of_cycles, $after:expr, $before:expr, $seconds:expr, $cycles:expr) => {
         $after
-            .and_then(|count| Some(ScopedRate { per_s: count.per_s($before)?, scope: count.scope }))
-    };
-    (share_of_time, $after:expr, $before:expr, $cycles:expr) => {
-        $after.and_then(|count| Some(count.per_s($before)? / NS_PER_S))
-    };
-    (share_of_cycles, $after:expr, $before:expr, $cycles:expr) => {
-        $after
-            .and_then(|count| count.per_s($before))
+            .and_then(|count| count.per_s($before, $seconds))
             .zip($cycles)
             .filter(|(_, cycles)| *cycles > 0.0)
             .map(|(stalled, cycles)| stalled / cycles)
@@ -308,13 +328,14 @@ macro_rules! define {
         impl Counts {
             /// The rates from an earlier moment of the same thread to this one.
             pub fn since(&self, before: &Self) -> Rates {
-                let cycles = self.cycles.and_then(|count| count.per_s(before.cycles));
+                let seconds = &mut Seconds::default();
+                let cycles = self.cycles.and_then(|count| count.per_s(before.cycles, seconds));
                 let on_cpu = self.cpu_time.and_then(|count| count.rise(before.cpu_time));
                 let spun = self.spin_time.and_then(|count| count.rise(before.spin_time));
                 Rates {
                     cpu_share: on_cpu.map(|(ran, ns)| ran / ns as f64),
                     spin_share: on_cpu.zip(spun).map(|((ran, _), (spun, _))| spun / ran.max(1.0)),
-                    $($rate: rate!($rule, self.$count, before.$count, cycles),)*
+                    $($rate: rate!($rule, self.$count, before.$count, seconds, cycles),)*
                 }
             }
 

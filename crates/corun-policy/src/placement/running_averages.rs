@@ -19,6 +19,8 @@ pub(crate) struct RunningAverages {
     past: f64,
     /// Of each thread that was measured, by ascending id.
     averages: Vec<(ThreadId, Average)>,
+    /// The threads of the view by falling average when they were last told apart, if all were measured.
+    order: Vec<usize>,
 }
 
 /// A running average and how sure it is.
@@ -39,7 +41,12 @@ impl RunningAverages {
     /// LLC misses per 1000 instructions. A thread that retired nothing tells nothing.
     pub(crate) fn of_mpki(half_life_intervals: f64) -> Self {
         let past = 0.5f64.powf(1.0 / half_life_intervals);
-        Self { figure: |thread| thread.rates.llc_mpki(), past, averages: Vec::new() }
+        Self {
+            figure: |thread| thread.rates.llc_mpki(),
+            past,
+            averages: Vec::new(),
+            order: Vec::new(),
+        }
     }
 
     /// Memory traffic in bytes a second of CPU time. A thread that was on no CPU tells nothing.
@@ -48,7 +55,7 @@ impl RunningAverages {
             let ran = thread.rates.cpu_share.filter(|&share| share > 0.0)?;
             Some(thread.rates.memory_bytes_per_s? / ran)
         };
-        Self { figure, past, averages: Vec::new() }
+        Self { figure, past, averages: Vec::new(), order: Vec::new() }
     }
 
     /// Takes in an interval's counts. A thread that tells nothing keeps its average; one that is
@@ -80,16 +87,24 @@ impl RunningAverages {
     /// The same with one figure, their mean, for threads that cannot be told apart: those whose averages
     /// lie within each other's error. The error of a thread that was measured once is not known, and counts
     /// as none.
-    pub(crate) fn told_apart(&self, view: &View<'_>) -> Vec<Option<f64>> {
+    pub(crate) fn told_apart(&mut self, view: &View<'_>) -> Vec<Option<f64>> {
         let averages = self.averages_of(view);
         let error =
             |one: &Average| one.variance / one.count.min((1.0 + self.past) / (1.0 - self.past));
-        let mut order: Vec<(usize, &Average)> = averages
-            .iter()
-            .enumerate()
-            .filter_map(|(place, one)| Some((place, one.as_ref()?)))
-            .collect();
-        order.sort_by(|one, other| other.1.value.total_cmp(&one.1.value));
+        if self.order.len() != averages.len() {
+            self.order.clear();
+            self.order.extend(0..averages.len());
+        }
+        let mut order: Vec<(usize, &Average)> = Vec::with_capacity(averages.len());
+        order.extend(
+            self.order.iter().filter_map(|&place| Some((place, averages[place].as_ref()?))),
+        );
+        // Mostly sorted already. Ties are in the order of the view.
+        order.sort_by(|one, other| other.1.value.total_cmp(&one.1.value).then(one.0.cmp(&other.0)));
+        if order.len() == averages.len() {
+            self.order.clear();
+            self.order.extend(order.iter().map(|one| one.0));
+        }
         let mut figures = vec![None; averages.len()];
         let alike = |one: &(usize, &Average), other: &(usize, &Average)| {
             let errors = STANDARD_ERRORS * (error(one.1) + error(other.1)).sqrt();
@@ -184,5 +199,8 @@ mod tests {
         let told = running.told_apart(&fixture::view(&machine, &threads));
         assert!(told[0].is_some() && told[0] == told[1], "{told:?}");
         assert!(told[2].is_some_and(|mpki| mpki > 19.0), "{told:?}");
+        // In whichever order they were before.
+        running.order.reverse();
+        assert_eq!(running.told_apart(&fixture::view(&machine, &threads)), told);
     }
 }

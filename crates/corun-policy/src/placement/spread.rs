@@ -63,26 +63,25 @@ impl<'a> Spread<'a> {
     ) -> Self {
         let usable = usable_cpus(view, &cpus);
         let tree = memory.tree(view.machine, &usable);
-        let mut items: Vec<Item> = view
-            .threads
-            .iter()
-            .zip(mpki)
-            .enumerate()
-            .filter(|(place, _)| !cpus(*place).is_disjoint(&usable))
-            .map(|(index, (thread, &mpki))| Item {
+        let order = memory.order(view.threads.len().min(mpki.len()));
+        let mut items = Vec::with_capacity(order.len());
+        for &index in order.iter().filter(|&&index| !cpus(index).is_disjoint(&usable)) {
+            items.push(Item {
                 thread: index,
-                mpki: mpki.filter(|mpki| mpki.is_finite()),
+                mpki: mpki[index].filter(|mpki| mpki.is_finite()),
                 leaves: (!usable.is_subset(cpus(index))).then(|| memory.leaves_of(cpus(index))),
-                at: place_now(thread).and_then(|cpu| tree.leaf(cpu)),
+                at: place_now(&view.threads[index]).and_then(|cpu| tree.leaf(cpu)),
                 class: 0,
-            })
-            .collect();
+            });
+        }
         let width = |item: &Item| item.leaves.as_ref().map_or(usize::MAX, |leaves| leaves.len());
         let rate = |item: &Item| item.mpki.unwrap_or(f64::NEG_INFINITY);
-        // A stable sort: ties stay in the order of the view, which is that of the ids.
+        // Ties are in the order of the view, which is that of the ids.
         items.sort_by(|one, other| {
-            width(one).cmp(&width(other)).then(rate(other).total_cmp(&rate(one)))
+            let by_rate = || rate(other).total_cmp(&rate(one));
+            width(one).cmp(&width(other)).then_with(by_rate).then(one.thread.cmp(&other.thread))
         });
+        memory.note_order(order, &items);
         classify(&mut items);
         Self { view, tree, items }
     }

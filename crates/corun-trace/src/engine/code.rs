@@ -39,10 +39,13 @@ impl CodeDistances {
         self.distances.follow(line, histogram);
     }
 
-    /// Brings the histogram up to date: so many instructions passed.
+    /// Brings the histogram up to date: so many instructions passed, each of which stands for `weight`; 0: only followed
+    /// lines were seen.
     pub(crate) fn settle(&mut self, histogram: &mut Histogram, instructions: u64, weight: u64) {
         histogram.add_time(instructions, weight);
-        self.distances.settle(histogram);
+        if weight > 0 {
+            self.distances.settle(histogram);
+        }
     }
 
     /// It does without what the shared stack does without: see [`Distances::take_apart`].

@@ -78,6 +78,7 @@ impl Foreseer {
 
     /// An instruction touches a line; the line that it goes on from where that was to be foreseen.
     /// Nothing where it touches the line that it touched last.
+    #[inline(always)]
     pub(crate) fn access(&mut self, instruction: u64, line: u64) -> Option<u64> {
         let by_stride = self.by_stride(instruction, line);
         let by_page = self.by_page(line);

@@ -442,7 +442,7 @@ impl Engine {
     }
 
     /// Brings the figures up to date; `weight`: how many instructions each of those that passed
-    /// stands for.
+    /// stands for, 0 where only followed lines were seen.
     fn settle(&mut self, sums: &mut Sums, weight: u64) {
         let Figures { counters, histogram, cleared, .. } = &mut self.figures;
         let instructions = sums.instructions();
@@ -450,7 +450,9 @@ impl Engine {
         // What is followed alone counts in it.
         cleared.add_time(u64::from(instructions), 0);
         sums.settle(counters);
-        self.distances.settle(histogram);
+        if weight > 0 {
+            self.distances.settle(histogram);
+        }
         self.code.settle(&mut self.figures.code, u64::from(instructions), weight);
         let mut seen = std::mem::take(&mut self.observed);
         if self.schedule.is_warming(self.instructions()) {

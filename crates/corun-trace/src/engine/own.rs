@@ -93,10 +93,13 @@ impl OwnFigures {
         self.distances.follow(line, &mut self.histogram);
     }
 
-    /// Brings the histogram up to date: so many instructions passed.
+    /// Brings the histogram up to date: so many instructions passed, each of which stands for `weight`; 0: only followed
+    /// lines were seen.
     pub(super) fn settle(&mut self, instructions: u64, weight: u64) {
         self.instructions += instructions;
         self.histogram.add_time(instructions, weight);
-        self.distances.settle(&mut self.histogram);
+        if weight > 0 {
+            self.distances.settle(&mut self.histogram);
+        }
     }
 }

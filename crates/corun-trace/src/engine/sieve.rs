@@ -153,7 +153,7 @@ pub struct Sieve {
     /// and 1 more where its page is known to be written to.
     unfollowed: Box<[u64; KNOWN]>,
     /// Pages touched of late, by their low bits: each twice its number, and 1 more where it was written to.
-    recent: Box<[u64]>,
+    recent: Box<[u64; RECENT_PAGES]>,
 }
 
 impl Sieve {
@@ -161,7 +161,7 @@ impl Sieve {
     pub fn new(pace: Pace) -> Self {
         let unfollowed = Box::new([NO_LINE; KNOWN]);
         let (tally, events) = (Tally::default(), Vec::new());
-        let recent = vec![NO_LINE; RECENT_PAGES].into();
+        let recent = Box::new([NO_LINE; RECENT_PAGES]);
         let mut sieve = Self { tally, pace, events, last_access: None, unfollowed, recent };
         sieve.set_pace(pace);
         sieve

@@ -142,7 +142,7 @@ impl Stack {
     }
 
     /// Puts a line on top if it is followed. Says how deep it lay.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn access(&mut self, line: u64) -> Depth {
         if self.top == line + 1 {
             return Depth::Lines(0);
@@ -181,7 +181,7 @@ impl Stack {
         self.threshold == u64::MAX || spatial_hash(line) <= self.threshold
     }
 
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, line: u64) -> (Depth, u32) {
         if !self.follows(line) {
             return (Depth::Unsampled, NOWHERE);
@@ -197,6 +197,7 @@ impl Stack {
     }
 
     /// Begins to follow a line.
+    #[inline(never)]
     fn begin(&mut self, line: u64) -> (Depth, u32) {
         while self.followed >= self.limit {
             self.halve();
@@ -213,16 +214,21 @@ impl Stack {
         (Depth::Cold, place as u32)
     }
 
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, place: u32) {
         if self.now == self.owners.len() {
-            let places: Vec<u32> = self.ranks.iter().map(|moment| self.owners[moment]).collect();
-            self.renumber(places);
+            self.make_room();
         }
         self.table[place as usize].moment = self.now as u32;
         self.owners[self.now] = place;
         self.ranks.mark(self.now);
         self.now += 1;
+    }
+
+    #[inline(never)]
+    fn make_room(&mut self) {
+        let places: Vec<u32> = self.ranks.iter().map(|moment| self.owners[moment]).collect();
+        self.renumber(places);
     }
 
     /// Numbers the lines at these places, deepest first, from 0, with as much room behind.

@@ -115,7 +115,8 @@ impl Smallest {
 
     fn sorted(&self) -> Vec<u64> {
         let mut hashes = self.hashes.clone();
-        hashes.sort_unstable();
+        // The first half is sorted mostly, which this sort finds.
+        hashes.sort();
         hashes.dedup();
         hashes.truncate(KEPT);
         hashes

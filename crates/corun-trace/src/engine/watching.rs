@@ -116,6 +116,7 @@ impl Engine {
     }
 
     /// An instruction of the running block touches a word.
+    #[inline(always)]
     pub(super) fn watch_access(
         &mut self,
         thread: &Thread,

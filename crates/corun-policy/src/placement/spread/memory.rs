@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use corun_machine::{Cpu, CpuSet, Machine, Object};
+use corun_machine::{CpuSet, Machine, Topology};
 
 use super::tree::Tree;
 use super::{Item, Places};
@@ -14,12 +14,13 @@ use super::{Item, Places};
 pub(crate) struct Memory {
     tree: Option<KnownTree>,
     sorted: Option<(Vec<Item>, Places)>,
+    /// The threads of the view in the order of the last sort, where it had all of them.
+    order: Vec<usize>,
 }
 
 /// A tree and all that it depends on.
 struct KnownTree {
-    objects: Vec<Object>,
-    cpus: Vec<Cpu>,
+    topology: Topology,
     usable: CpuSet,
     tree: Arc<Tree>,
     /// The leaves of sets of CPUs that were asked for. Threads of one node have the same set.
@@ -34,16 +35,14 @@ impl Memory {
     pub(super) fn tree(&mut self, machine: &Machine, usable: &CpuSet) -> Arc<Tree> {
         if let Some(known) = &self.tree
             && known.usable == *usable
-            && known.cpus == machine.cpus()
-            && known.objects == machine.objects()
+            && known.topology.is_of(machine)
         {
             return Arc::clone(&known.tree);
         }
         let tree = Arc::new(Tree::new(machine, usable));
         self.sorted = None;
         self.tree = Some(KnownTree {
-            objects: machine.objects().to_vec(),
-            cpus: machine.cpus().to_vec(),
+            topology: machine.topology(),
             usable: usable.clone(),
             tree: Arc::clone(&tree),
             leaves: Vec::new(),
@@ -63,6 +62,26 @@ impl Memory {
         let leaves: Arc<[usize]> = known.tree.leaves_of(cpus).into();
         known.leaves.push((cpus.clone(), Arc::clone(&leaves)));
         leaves
+    }
+
+    /// So many threads, in the order of the last sort if it had as many: mostly they are sorted already.
+    pub(super) fn order(&mut self, threads: usize) -> Vec<usize> {
+        let mut order = std::mem::take(&mut self.order);
+        if order.len() != threads {
+            order.clear();
+            order.extend(0..threads);
+        }
+        order
+    }
+
+    /// Notes the order of a sort of so many threads, in the room of the last one.
+    pub(super) fn note_order(&mut self, mut room: Vec<usize>, items: &[Item]) {
+        let threads = room.len();
+        room.clear();
+        if items.len() == threads {
+            room.extend(items.iter().map(|item| item.thread));
+        }
+        self.order = room;
     }
 
     /// The places of items that agree with these in all that places depend on, if the last sort

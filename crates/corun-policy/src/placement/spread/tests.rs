@@ -296,6 +296,29 @@ fn leaves_that_are_kept_are_those_of_the_tree() {
 }
 
 proptest! {
+    /// What is kept from one sort to the next saves time alone.
+    #[test]
+    fn places_are_the_same_without_what_is_kept(
+        rounds in prop::collection::vec(prop::collection::vec(0u32..4, 7), 1..6)
+    ) {
+        let machine = fixture::x5365();
+        let threads = fixture::threads(&machine, &[None; 7]);
+        let view = fixture::view(&machine, &threads);
+        let mut memory = Memory::default();
+        for figures in rounds {
+            let known = |&one: &u32| (one > 0).then(|| f64::from(one));
+            let mpki: Vec<Option<f64>> = figures.iter().map(known).collect();
+            let with = Spread::new(&view, &mpki, &mut memory);
+            let mut nothing = Memory::default();
+            let without = Spread::new(&view, &mpki, &mut nothing);
+            let order = |spread: &Spread<'_>| -> Vec<usize> {
+                spread.items.iter().map(|item| item.thread).collect()
+            };
+            prop_assert_eq!(order(&with), order(&without));
+            prop_assert_eq!(with.sorted(&mut memory), without.sorted(&mut nothing));
+        }
+    }
+
     #[test]
     fn no_exchange_keeps_more_threads_in_place(
         figures in prop::collection::vec((0u32..6, prop::option::of(0u32..8)), 1..14)

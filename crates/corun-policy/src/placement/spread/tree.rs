@@ -9,6 +9,8 @@ pub(super) struct Tree {
     pub(super) nodes: Vec<Node>,
     /// The CPUs in tree order; a leaf is a place in this list.
     pub(super) cpus: Vec<CpuId>,
+    /// The leaf of each CPU by its number.
+    leaves: Vec<Option<usize>>,
     /// For each leaf its node.
     pub(super) leaf_nodes: Vec<usize>,
     /// For each leaf the index of its LLC.
@@ -49,6 +51,7 @@ impl Tree {
         let tree = Tree {
             nodes: Vec::new(),
             cpus: Vec::new(),
+            leaves: Vec::new(),
             leaf_nodes: Vec::new(),
             llcs: Vec::new(),
             levels: 1,
@@ -62,7 +65,7 @@ impl Tree {
 
     /// The leaf of a CPU.
     pub(super) fn leaf(&self, cpu: CpuId) -> Option<usize> {
-        self.cpus.iter().position(|&one| one == cpu)
+        self.leaves.get(cpu.0 as usize).copied().flatten()
     }
 
     /// The leaves of those CPUs of the set that are in the tree, ascending.
@@ -131,6 +134,9 @@ impl Builder<'_> {
         let first = self.machine.objects()[object].cpus.first();
         let cpu = first.and_then(|id| self.machine.cpu_index(id)).map(|i| self.machine.cpus()[i]);
         if let Some(cpu) = cpu {
+            let number = cpu.id.0 as usize;
+            self.tree.leaves.resize(self.tree.leaves.len().max(number + 1), None);
+            self.tree.leaves[number] = Some(self.tree.cpus.len());
             self.tree.cpus.push(cpu.id);
             self.tree.llcs.push(cpu.llc);
             self.tree.leaf_nodes.push(node);
