@@ -151,40 +151,7 @@ impl Weights {
     }
 }
 
-/// Adds a term of one program's to values by ways: with vectors of four where the processor has them, which is the same to
-/// the bit.
-#[allow(unsafe_code)]
 fn add(
-    law: BandwidthCoupling,
-    term: Term,
-    weight: f64,
-    lines: SlowdownLines<'_>,
-    corner: Corner,
-    values: &mut [f64],
-) {
-    #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx2") {
-        // SAFETY: the processor has what the function is compiled for.
-        return unsafe { add_with_avx2(law, term, weight, lines, corner, values) };
-    }
-    add_with_any(law, term, weight, lines, corner, values);
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn add_with_avx2(
-    law: BandwidthCoupling,
-    term: Term,
-    weight: f64,
-    lines: SlowdownLines<'_>,
-    corner: Corner,
-    values: &mut [f64],
-) {
-    add_with_any(law, term, weight, lines, corner, values);
-}
-
-#[inline(always)]
-fn add_with_any(
     law: BandwidthCoupling,
     term: Term,
     weight: f64,
