@@ -162,7 +162,12 @@ impl Tree<'_> {
             let reports = Report::list(self.folder).map_or(0, |reports| reports.len() as u64);
             reports > 0 && reports >= self.control.started()
         };
-        while started.elapsed() < most && !have_reported() && !self.running().is_empty() {
+        // Who replaces itself has for a moment no command line by which to know it.
+        let mut seen = started;
+        while started.elapsed() < most && seen.elapsed() < AFTERWARDS && !have_reported() {
+            if !self.running().is_empty() {
+                seen = Instant::now();
+            }
             thread::sleep(POLL);
         }
     }
