@@ -21,8 +21,8 @@
 //! back. The rest, as a function of the time t of an LRU cache that misses so, is a sum of exponentials
 //! exp(-t / θ) where lines are used at random (Fagin, 1977; Che, Tung and Wang, IEEE JSAC 20(7), 2002),
 //! and a sum of steps where they are used at fixed distances. From the slowest exponential on, as much of
-//! each is taken as lies below what is left. What is left at the end counts as used at fixed distances
-//! (below 0 far out, where an exponential is nearly over).
+//! each is taken as leaves no more to miss at any time than before it. What is left at the end counts as used at fixed
+//! distances (below 0 far out, where an exponential is nearly over).
 
 /// From one distance of uses, and from one time for which lines stay, to the next.
 const STEP: f64 = 1.068;
@@ -119,6 +119,15 @@ impl Lives {
         Found { hit, there: (hit * again + (1.0 - hit) * once) / distance }
     }
 
+    /// Of lines that are used at random, and of those at a fixed distance, this share of which a prefetcher brings; by the
+    /// time t as a multiple of the distance.
+    fn found(self, time: f64, foreseen: f64) -> [Found; 2] {
+        let (one, other) = (self.foreseen(time.recip()), self.at_distance(time.recip()));
+        let mean = |one: f64, other: f64| foreseen * one + (1.0 - foreseen) * other;
+        let fixed = Found { hit: mean(one.hit, other.hit), there: mean(one.there, other.there) };
+        [self.at_random(time), fixed]
+    }
+
     /// Of lines that a prefetcher brings each time, at a fixed distance, by d / t.
     fn foreseen(self, distance: f64) -> Found {
         let hit = (-distance / self.stream).exp();
@@ -201,21 +210,13 @@ pub(crate) fn held_and_missed(
         }
         return points;
     };
-    let before = (FIRST_TIME.ln() / STEP.ln()).round() as i32;
-    let after = (LAST_TIME.ln() / STEP.ln()).round() as i32 + uses.fixed.len() as i32;
+    let steps = |ratio: f64| (ratio.ln() / STEP.ln()).round() as i32;
+    let times = steps(FIRST_TIME)..=steps(LAST_TIME) + uses.fixed.len() as i32;
     // By the steps from a distance to a time.
-    let least = before - uses.fixed.len() as i32;
-    let found: Vec<[Found; 2]> = (least..=after)
-        .map(|steps| {
-            let ratio = STEP.powi(steps);
-            let fixed = [lives.foreseen(ratio.recip()), lives.at_distance(ratio.recip())];
-            let share =
-                |of: fn(&Found) -> f64| foreseen * of(&fixed[0]) + (1.0 - foreseen) * of(&fixed[1]);
-            let fixed = Found { hit: share(|one| one.hit), there: share(|one| one.there) };
-            [lives.at_random(ratio), fixed]
-        })
-        .collect();
-    for time in before..=after {
+    let least = times.start() - uses.fixed.len() as i32;
+    let found: Vec<[Found; 2]> =
+        (least..=*times.end()).map(|steps| lives.found(STEP.powi(steps), foreseen)).collect();
+    for time in times {
         let instructions = uses.least * STEP.powi(time);
         let mut held = stream * instructions;
         let mut missed = never;
