@@ -63,17 +63,10 @@ pub(crate) fn parts(
         llc_apki: llc_apki.value + phase.cleared_mpki(private_bytes),
         apki_extrapolated: site.private_bytes > 0.0 && llc_apki.extrapolated && !whole,
         measured: (site.occupancy_bytes(first).max(0.0), measured_to),
-        footprint_bytes: site.occupancy_bytes(whole_bytes(phase)).max(0.0),
+        footprint_bytes: site.occupancy_bytes(phase.footprint_bytes as f64).max(0.0),
         always_grows: false,
         seconds: None,
     }
-}
-
-/// The size at which all that a phase touches is held: the first at or above its footprint that the recording has misses
-/// for. Between two such sizes a loop's misses end at the footprint, and the straight line between them has too many there.
-fn whole_bytes(phase: &Phase) -> f64 {
-    let mut sizes = phase.curve.points().iter().map(|point| point.bytes);
-    sizes.find(|&bytes| bytes >= phase.footprint_bytes).unwrap_or(phase.footprint_bytes) as f64
 }
 
 /// Occupancies to tabulate: even steps in the logarithm, and the curve's own points.
@@ -98,7 +91,7 @@ pub(crate) fn sizes(phase: &Phase, site: &Site) -> Vec<f64> {
         .collect();
     let every = inside.len().div_ceil(CURVE_KNOTS).max(1);
     sizes.extend(inside.iter().step_by(every));
-    let footprint = site.occupancy_bytes(whole_bytes(phase));
+    let footprint = site.occupancy_bytes(phase.footprint_bytes as f64);
     sizes.extend(Some(footprint).filter(|&bytes| bytes > 0.0 && bytes < most));
     sizes.extend([0.0, whole]);
     sizes.retain(|&bytes| bytes <= most);

@@ -33,19 +33,6 @@ fn a_table_gives_its_own_figures_at_whole_ways() {
 }
 
 #[test]
-fn a_loop_that_fits_misses_nothing() {
-    // It goes round 4 MiB and half of the step to the next size of its curve, where all hit.
-    let step = 4096;
-    let points = [(MIB, 70.0), (4 * MIB, 70.0), (4 * MIB + step, 0.5), (64 * MIB, 0.5)];
-    let footprint = |phase: &mut corun_profile::Phase| phase.footprint_bytes = 4 * MIB + step / 2;
-    let model = model(gold(1, 4), ModelOptions::default());
-    let program = load(&model, &recording("loop", &points, footprint));
-    let (mut scratch, mut out) = (Scratch::new(), Vec::new());
-    model.solve(&[on(&program, 1)], &mut scratch, &mut out);
-    assert!(near(out[0].llc_mpki, 0.5), "{:?}", out[0]);
-}
-
-#[test]
 fn alone_nothing_hurts() {
     for (_, space) in SpaceLaw::ALL {
         for (_, bandwidth) in BandwidthModel::ALL {
