@@ -39,6 +39,9 @@ const LEAST_SHARE: f64 = 1e-4;
 const FIRST_TIME: f64 = 0.02;
 const LAST_TIME: f64 = 100.0;
 
+/// More stages hardly differ from a fixed age.
+const MOST_STAGES: u32 = 64;
+
 /// A point of a program's LRU curve.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct CurvePoint {
@@ -82,13 +85,16 @@ impl Lives {
     /// From the measured figures. That of lines used once is the ratio of the times that leave half of each kind, and
     /// that of a stream is by such a time, too; here they are ratios of means.
     pub(crate) fn of(single_use_life: f64, random_use_life: f64) -> Self {
-        let (median_of_one, medians) = (std::f64::consts::LN_2, 2..=64);
-        let ratio = |stages: u32| median_of_one / (f64::from(stages) * median(stages));
-        let nearer = |best: u32, one: u32| {
-            let off = |stages| (ratio(stages) - random_use_life).abs();
-            if off(one) < off(best) { one } else { best }
+        let median_of_one = std::f64::consts::LN_2;
+        // The ratio falls as the stages become more.
+        let off = |stages: u32| {
+            let ratio = median_of_one / (f64::from(stages) * median(stages));
+            (ratio - random_use_life).abs()
         };
-        let stages = medians.fold(1, nearer);
+        let mut stages = 1;
+        while stages < MOST_STAGES && off(stages + 1) < off(stages) {
+            stages += 1;
+        }
         let once = (random_use_life * median(stages) / median_of_one).min(1.0);
         Self { stream: single_use_life * median(stages), once, stages }
     }

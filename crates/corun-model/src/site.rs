@@ -18,6 +18,7 @@ pub const DEFAULT_SMT_THROUGHPUT: f64 = 1.2;
 /// Cache line in bytes where the machine does not say.
 pub(crate) const DEFAULT_LINE_BYTES: f64 = 64.0;
 
+/// What is left of the lines after the time by which their life is told.
 const HALF: f64 = 0.5;
 
 /// A kind of place. Sizes in bytes.

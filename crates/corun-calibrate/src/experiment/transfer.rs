@@ -86,21 +86,3 @@ impl Experiment for Transfer {
         [(Figure::LineTransfer(self.distance), values.at(0, Estimator::Floor))].into()
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_takes_its_time_from_one_cpu_to_another() {
-        let allowed = rustix::thread::sched_getaffinity(None).unwrap();
-        let cpus = (0..rustix::thread::CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu));
-        let cpus: Vec<CpuId> = cpus.map(|cpu| CpuId(cpu as u32)).take(2).collect();
-        let [one, other] = cpus[..] else {
-            println!("skipped: this needs two CPUs");
-            return;
-        };
-        let found = line_transfer_ns([one, other]).unwrap();
-        assert!(found > 1.0, "{found}");
-    }
-}

@@ -1,6 +1,6 @@
 //! A program as counters told of it, in plain figures.
 
-use corun_machine::{Inclusion, Machine};
+use corun_machine::{Cache, Inclusion, Machine};
 use corun_model::{LoadedProgram, Model, ModelError};
 use corun_profile::{MeasuredOn, Profile, ProfileData, SoloRow, SoloTable, TableFigures};
 
@@ -115,20 +115,23 @@ pub(super) fn sizes(machine: &Machine) -> Option<Vec<f64>> {
     Some((1..=SIZES).map(|count| (u64::from(count) * part) as f64).collect())
 }
 
+/// The largest LLC; none where the machine does not say how large its LLCs are.
+fn largest_llc(machine: &Machine) -> Option<Cache> {
+    let llcs = machine.llcs().iter().filter_map(|llc| llc.cache);
+    llcs.max_by_key(|cache| cache.size_bytes)
+}
+
 /// The cache in front of the machine's largest LLC.
 pub(super) fn private_cache(machine: &Machine) -> PrivateCache {
-    let llcs = machine.llcs().iter().filter_map(|llc| llc.cache);
-    let largest = llcs.max_by_key(|cache| cache.size_bytes);
     PrivateCache {
         bytes: machine.private_cache(0).map_or(0.0, |cache| cache.size_bytes as f64),
-        is_in_llc: largest.is_none_or(|cache| cache.inclusion == Inclusion::Inclusive),
+        is_in_llc: largest_llc(machine).is_none_or(|cache| cache.inclusion == Inclusion::Inclusive),
     }
 }
 
 /// The machine's largest LLC, in so many parts.
 fn measured_on(machine: &Machine) -> Option<MeasuredOn> {
-    let llcs = machine.llcs().iter().filter_map(|llc| llc.cache);
-    let cache = llcs.max_by_key(|cache| cache.size_bytes)?;
+    let cache = largest_llc(machine)?;
     let inclusive = cache.inclusion == Inclusion::Inclusive;
     let private = machine.private_cache(0).map_or(1, |cache| cache.size_bytes);
     Some(MeasuredOn {
