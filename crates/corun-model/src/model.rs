@@ -135,6 +135,7 @@ impl Model {
                 let traces = crate::core::unpack(&profile.name, &recording.micro_traces)?;
                 let run_instructions = profile.instructions() as f64;
                 let phase = |phase: &Phase| {
+                    let phase = &phase.with_curve_to_footprint();
                     let core = phase.core.as_ref();
                     let sampled = core.and_then(|core| SampledPhase::new(phase, core, &traces));
                     let tables = self.sites.par_iter().map(|site| match &sampled {

@@ -4,6 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::bad_input::MOST_PKI;
 
+/// By so large a share the step of a loop that touches all of a footprint may lie beyond it in a recorded curve: two
+/// standard errors of the counted footprint (1.6 % each) and a step of the curve's sizes, of which there are 64 a
+/// doubling.
+const BEYOND_FOOTPRINT: f64 = 2.0 * 0.016 + 1.0 / 64.0;
+
 /// A miss-rate curve: misses per 1000 instructions (MPKI) against cache size in bytes, linear
 /// between its points.
 ///
@@ -137,6 +142,22 @@ impl MissRateCurve {
             CurvePoint { bytes, mpki: (one + more).min(MOST_PKI) }
         };
         Self::from_checked(sizes.into_iter().map(sum).collect())
+    }
+
+    /// The curve of what touches so many distinct bytes: at that size it has the rate of a little more. The cache holds
+    /// all there, and a loop through all of it misses no more, but curve and footprint are both recorded with an error.
+    #[must_use]
+    pub fn with_footprint(&self, bytes: u64) -> Self {
+        // The first two points tell what lies below them.
+        let [_, second, .., last] = &self.points[..] else { return self.clone() };
+        if bytes <= second.bytes || bytes >= last.bytes {
+            return self.clone();
+        }
+        let beyond = bytes as f64 * (1.0 + BEYOND_FOOTPRINT);
+        let at = CurvePoint { bytes, mpki: self.mpki(beyond).value };
+        let below = self.points.iter().filter(|point| point.bytes < bytes);
+        let above = self.points.iter().filter(|point| point.bytes as f64 > beyond);
+        Self::from_checked(below.chain([&at]).chain(above).copied().collect())
     }
 
     fn below(&self, bytes: f64) -> f64 {

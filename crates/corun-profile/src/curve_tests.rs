@@ -33,6 +33,23 @@ fn a_sum_has_the_sizes_of_both() {
 }
 
 #[test]
+fn what_fits_a_footprint_hits_there_though_its_step_was_seen_a_little_beyond() {
+    // The recorded kernel-triad: a loop through 48.2 MiB, whose step lies between two sizes.
+    let points = [(1 << 20, 114.0), (50_331_648, 111.0), (50_855_936, 5.5), (1 << 33, 5.5)];
+    let triad = curve(&points).with_footprint(50_553_600);
+    assert_eq!(triad.mpki(50_553_600.0).value, 5.5);
+    assert_eq!(triad.mpki(50_331_648.0).value, 111.0);
+    assert_eq!(triad.points()[3], CurvePoint { bytes: 1 << 33, mpki: 5.5 });
+    // Reuses far beyond what a phase touches itself go to lines of phases before it.
+    let far = curve(&[(500, 5.0), (1000, 4.0), (2000, 3.0), (4000, 2.0)]);
+    let read = far.with_footprint(2000).mpki(2000.0).value;
+    assert!((read - far.mpki(2000.0 * (1.0 + BEYOND_FOOTPRINT)).value).abs() < 1e-12);
+    for footprint in [0, 1000, 4000, 5000] {
+        assert_eq!(far.with_footprint(footprint), far);
+    }
+}
+
+#[test]
 fn bad_points_are_refused() {
     let point = |bytes, mpki| CurvePoint { bytes, mpki };
     assert_eq!(MissRateCurve::new(vec![]), Err(CurveError::Empty));
@@ -50,6 +67,33 @@ fn a_size_that_is_no_number_is_the_smallest() {
 }
 
 proptest! {
+    #[test]
+    fn a_footprint_lowers_no_rate_but_near_it(
+        sizes in proptest::collection::btree_set(1u64..1 << 40, 1..20),
+        mut rates in proptest::collection::vec(0.0..200.0f64, 20),
+        footprint in 0u64..1 << 41,
+        reads in proptest::collection::vec(0.0..2e12f64, 20),
+    ) {
+        rates.sort_by(|a, b| b.total_cmp(a));
+        let points = sizes.into_iter().zip(rates);
+        let points = points.map(|(bytes, mpki)| CurvePoint { bytes, mpki }).collect();
+        let recorded = MissRateCurve::new(points).unwrap();
+        let curve = recorded.with_footprint(footprint);
+        prop_assert!(MissRateCurve::new(curve.points().to_vec()).is_ok());
+        let below = recorded.points().iter().rev().find(|point| point.bytes < footprint);
+        let below = below.map_or(0.0, |point| point.bytes as f64);
+        let beyond = footprint as f64 * (1.0 + BEYOND_FOOTPRINT);
+        let above = recorded.points().iter().find(|point| point.bytes as f64 > beyond);
+        let above = above.unwrap_or(&recorded.points()[recorded.points().len() - 1]);
+        for bytes in reads {
+            let [was, is] = [&recorded, &curve].map(|curve| curve.mpki(bytes).value);
+            prop_assert!(is <= was * (1.0 + 1e-9) + 1e-9);
+            if bytes <= below || bytes >= above.bytes as f64 {
+                prop_assert!((is - was).abs() <= 1e-9 * was);
+            }
+        }
+    }
+
     #[test]
     fn monotone_where_the_points_are(
         sizes in proptest::collection::btree_set(1u64..1 << 40, 1..20),

@@ -131,6 +131,12 @@ impl Phase {
         curve.map_or(0.0, |curve| curve.mpki(bytes).value)
     }
 
+    /// The phase with the curve of what touches so much ([`MissRateCurve::with_footprint`]).
+    #[must_use]
+    pub fn with_curve_to_footprint(&self) -> Self {
+        Self { curve: self.curve.with_footprint(self.footprint_bytes), ..self.clone() }
+    }
+
     /// Lines that come into a cache per 1000 instructions, against its size: those that the program
     /// misses and those that the kernel clears for it.
     pub fn filling_curve(&self) -> MissRateCurve {

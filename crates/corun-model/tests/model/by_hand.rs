@@ -84,6 +84,18 @@ fn a_recording_runs_at_the_speed_of_its_intervals() {
 }
 
 #[test]
+fn a_loop_that_fits_misses_no_more_than_its_first_turn() {
+    // A ring of 20 MiB, whose step a recording puts between 19.75 and 20.25 MiB; the LLC has 27.5.
+    let ring = [(MIB, 50.0), (79 * MIB / 4, 50.0), (81 * MIB / 4, 0.5), (1 << 33, 0.5)];
+    let profile = recording("ring", &ring, |phase| phase.footprint_bytes = 20 * MIB);
+    let model = model(gold(1, 4), ModelOptions::default());
+    let program = load(&model, &profile);
+    let solo = model.solo(&program, 0, 0);
+    assert!(near(solo.llc_mpki, 0.5), "{solo:?}");
+    assert!(solo.occupancy_bytes <= 20.0 * MIB as f64, "{solo:?}");
+}
+
+#[test]
 fn every_preset_can_be_modelled() {
     for name in corun_machine::presets() {
         let machine = corun_machine::preset(name).expect("a shipped preset");
