@@ -42,6 +42,20 @@ impl Scenario {
         Ok(scenario)
     }
 
+    /// The same programs on another machine.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn on(&self, machine: Machine) -> Result<Self> {
+        let model = Arc::new(Model::new(Arc::new(machine), self.model.options())?);
+        let mut scenario =
+            Self { model, names: Vec::new(), profiles: Vec::new(), programs: Vec::new() };
+        for profile in &self.profiles {
+            scenario.add(profile)?;
+        }
+        Ok(scenario)
+    }
+
     fn add(&mut self, profile: &Profile) -> Result {
         let same = |one: &Profile| one.name == profile.name;
         let copies = self.profiles.iter().filter(|one| same(one)).count();

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use corun_app::{Error, Result};
+use corun_calibrate::NeighbourUse;
 use corun_linux::Noise;
 use serde::Deserialize;
 
@@ -20,6 +21,7 @@ pub struct EarlierRun {
     /// Documents of earlier versions know none.
     #[serde(default)]
     cache: CacheUse,
+    neighbours: Option<NeighbourUse>,
     alone: Vec<Solo>,
     groups: Vec<Members>,
 }
@@ -85,6 +87,7 @@ impl EarlierRun {
             rounds: self.rounds,
             core: self.core,
             cache: self.cache,
+            neighbours: self.neighbours.clone(),
             solo,
             groups: of_groups,
             left_out: Vec::new(),

@@ -9,8 +9,9 @@
 //! the time is the CPU time that the kernel charges. Before and after each run alone the core is asked
 //! whether it is free: a busy hardware thread beside it, of another virtual machine for instance,
 //! makes a program take up to twice as long, and no other sign of it can be seen. Before and after each run
-//! of a group a cache line goes from CPU to CPU: a host may have moved two processors of a virtual machine to different caches. A [`Validation`] has all figures beside the
-//! predicted ones.
+//! of a group a cache line goes from CPU to CPU: a host may have moved two processors of a virtual machine to different
+//! caches. Where neighbours outside use the last cache, lines that rest there are looked for before each run alone: what
+//! the neighbours leave changes from second to second. A [`Validation`] has all figures beside the predicted ones.
 
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
@@ -22,6 +23,7 @@ mod further;
 mod keep;
 mod measure;
 mod native;
+mod neighbours;
 mod once;
 mod plan;
 mod validation;
@@ -32,6 +34,7 @@ pub use earlier::EarlierRun;
 pub use estimate::{Estimate, estimate};
 pub use keep::{KeepError, Kept, keep};
 pub use measure::{CoreUse, LeftOut, Measured, MeasuredGroup, MeasuredSolo, measure};
+pub use neighbours::{NeighbourAgreements, Neighbours};
 pub use once::RunError;
 pub use plan::{ProgramGroup, RoundPlan, random_groups};
 pub use validation::{Agreements, Alone, LeftOutProgram, MemberOf, Together, Validation, Without};
@@ -50,6 +53,15 @@ pub struct TimedProgram {
     pub good_codes: Vec<i32>,
 }
 
+/// A last cache that others outside the machine use, too.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SharedCache {
+    /// Size of the largest cache before it, in bytes.
+    pub private_bytes: f64,
+    /// Its size in bytes.
+    pub bytes: f64,
+}
+
 /// Where and how long programs run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Conditions {
@@ -61,6 +73,8 @@ pub struct Conditions {
     /// Nanoseconds of a transfer of a cache line between CPUs that share the last-level cache, where that is known of the
     /// machine.
     pub same_llc_ns: Option<f64>,
+    /// The caches of the first CPU, where others outside the machine use the last one.
+    pub shared_cache: Option<SharedCache>,
     /// A run that takes longer is ended, and its program left out.
     pub limit: Duration,
 }

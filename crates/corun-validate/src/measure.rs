@@ -1,6 +1,6 @@
 //! Programs alone and in groups, by turns.
 
-use corun_calibrate::Nearness;
+use corun_calibrate::{Nearness, NeighbourUse};
 use serde::{Deserialize, Serialize};
 
 use crate::cache_use::CacheUse;
@@ -27,6 +27,8 @@ pub struct Measured {
     pub core: CoreUse,
     /// How often groups shared a cache.
     pub cache: CacheUse,
+    /// What others outside left of the last cache while programs ran alone; `None` where nobody looked or it was not told.
+    pub neighbours: Option<NeighbourUse>,
     /// Subjects alone, by index; `None` of one that was left out.
     pub solo: Vec<Option<MeasuredSolo>>,
     /// Groups in the order of the plan; `None` where a member was left out, or in no round the group shared a cache and
@@ -90,7 +92,9 @@ pub fn measure(
     go_on: &(dyn Fn(f64, &str) -> bool + Sync),
 ) -> Result<Measured, RunError> {
     let names: Vec<&str> = subjects.iter().map(|one| one.name.as_str()).collect();
-    measure_on(&Native { subjects, conditions }, &names, plan, conditions.same_llc_ns, go_on)
+    let native = Native::new(subjects, conditions)?;
+    let measured = measure_on(&native, &names, plan, conditions.same_llc_ns, go_on)?;
+    Ok(Measured { neighbours: native.neighbours(), ..measured })
 }
 
 /// A program's run alone.
@@ -427,6 +431,7 @@ impl Rounds<'_> {
                 shared_runs: self.timed.iter().filter(|&&run| !self.is_free(run)).count(),
             },
             cache: CacheUse::of(&self.transfers_ns, self.nearness),
+            neighbours: None,
             solo: (0..self.names.len()).map(|subject| self.measured_solo(subject)).collect(),
             groups: (0..plan.groups.len()).map(|group| self.measured_group(plan, group)).collect(),
             left_out: self.left_out,

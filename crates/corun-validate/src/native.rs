@@ -5,17 +5,45 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Barrier, Mutex, PoisonError};
 use std::thread;
 
-use corun_calibrate::{CalibrateError, additions_per_cycle, farthest_transfer_ns};
+use corun_calibrate::{
+    CalibrateError, NeighbourLooks, NeighbourUse, additions_per_cycle, farthest_transfer_ns,
+};
 use corun_machine::CpuId;
 
 use crate::measure::{GroupRun, Runner, SoloRun};
 use crate::once::{Run, RunError, bind, run};
-use crate::{Conditions, TimedProgram};
+use crate::{Conditions, SharedCache, TimedProgram};
 
 /// The machine that is here.
 pub(crate) struct Native<'a> {
-    pub(crate) subjects: &'a [TimedProgram],
-    pub(crate) conditions: &'a Conditions,
+    subjects: &'a [TimedProgram],
+    conditions: &'a Conditions,
+    neighbours: Option<Mutex<NeighbourLooks>>,
+}
+
+impl<'a> Native<'a> {
+    pub(crate) fn new(
+        subjects: &'a [TimedProgram],
+        conditions: &'a Conditions,
+    ) -> Result<Self, RunError> {
+        let looks = conditions.shared_cache.map(|SharedCache { private_bytes, bytes }| {
+            let looks = NeighbourLooks::new(private_bytes, bytes);
+            looks.map(Mutex::new).map_err(refused("looking at lines of the last cache"))
+        });
+        Ok(Self { subjects, conditions, neighbours: looks.transpose()? })
+    }
+
+    /// What the neighbours did while programs ran alone.
+    pub(crate) fn neighbours(self) -> Option<NeighbourUse> {
+        let looks = self.neighbours?.into_inner().unwrap_or_else(PoisonError::into_inner);
+        looks.told()
+    }
+
+    fn look_at_neighbours(&self) {
+        if let Some(looks) = &self.neighbours {
+            looks.lock().unwrap_or_else(PoisonError::into_inner).look();
+        }
+    }
 }
 
 impl Runner for Native<'_> {
@@ -25,6 +53,7 @@ impl Runner for Native<'_> {
         thread::scope(|scope| {
             let timed = || {
                 bind(cpus[0])?;
+                self.look_at_neighbours();
                 let before = additions_per_cycle();
                 let run = run(&self.subjects[subject], folder, *limit, &stop)?;
                 let additions_per_cycle = before.min(additions_per_cycle());
@@ -43,15 +72,18 @@ impl Runner for Native<'_> {
             members.iter().map(|&member| &self.subjects[member]).collect();
         let cpus = self.conditions.cpus[..members.len()].iter().copied().map(CpuId);
         let cpus: Vec<CpuId> = cpus.collect();
-        let look = || farthest_transfer_ns(&cpus).map_err(|why| (0, refused(why)));
+        let look = || {
+            let refused = refused("timing a cache line between CPUs");
+            farthest_transfer_ns(&cpus).map_err(|why| (0, refused(why)))
+        };
         let before = look()?;
         let cpu_s = together(&members, self.conditions, stop)?;
         Ok(GroupRun { cpu_s, line_transfer_ns: before.max(look()?) })
     }
 }
 
-fn refused(why: CalibrateError) -> RunError {
-    RunError::System { what: "timing a cache line between CPUs", source: io::Error::other(why) }
+fn refused(what: &'static str) -> impl FnOnce(CalibrateError) -> RunError {
+    move |why| RunError::System { what, source: io::Error::other(why) }
 }
 
 /// Runs members at once, each on its CPU and again and again, until each has run once from beginning
@@ -140,6 +172,7 @@ mod tests {
             folder: std::env::temp_dir(),
             cpus: cpus.into_iter().cycle().take(members).collect(),
             same_llc_ns: None,
+            shared_cache: None,
             limit: Duration::from_secs(60),
         }
     }
@@ -147,8 +180,9 @@ mod tests {
     #[test]
     fn programs_run_alone_and_together() {
         let subjects = [subject("one", WORK), subject("bad", "exit 3")];
-        let conditions = conditions(2);
-        let native = Native { subjects: &subjects, conditions: &conditions };
+        let shared_cache = Some(SharedCache { private_bytes: 65536.0, bytes: 1048576.0 });
+        let conditions = Conditions { shared_cache, ..conditions(2) };
+        let native = Native::new(&subjects, &conditions).unwrap();
         let alone = native.alone(0, &|| false).unwrap();
         assert!(alone.cpu_s > 0.0 && alone.additions_per_cycle > 0.0);
         let both = native.together(&[0, 0], &|| false).unwrap();
@@ -156,6 +190,7 @@ mod tests {
         assert!(both.len() == 2 && both.iter().all(|&seconds| seconds > 0.0), "{both:?}");
         let bad = native.together(&[0, 1], &|| false);
         assert!(matches!(bad, Err((1, RunError::Code(3)))), "{bad:?}");
+        assert_eq!(native.neighbours(), None, "one look, before the run alone");
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! Predicted beside measured figures, and how far they are apart.
 
-use corun_app::{Scenario, round};
+use corun_app::{Result, Scenario, round};
 use corun_linux::Noise;
 use corun_model::{CAUSES, Cause, LoadedProgram, Running, Scratch};
 use serde::Serialize;
 
+use crate::neighbours::as_they_were;
 use crate::{
-    Agreement, CacheUse, CoreUse, Estimate, Measured, MeasuredGroup, MeasuredSolo, Pair, RoundPlan,
-    agreement,
+    Agreement, CacheUse, CoreUse, Estimate, Measured, MeasuredGroup, MeasuredSolo,
+    NeighbourAgreements, Neighbours, Pair, RoundPlan, agreement,
 };
 
 /// The JSON document. docs/json.md is its reference.
@@ -23,6 +24,8 @@ pub struct Validation {
     pub core: CoreUse,
     /// How often groups shared a cache.
     pub cache: CacheUse,
+    /// What others outside the machine left of the last cache meanwhile; none where nobody looked.
+    pub neighbours: Option<Neighbours>,
     /// Programs alone.
     pub alone: Vec<Alone>,
     /// Groups of programs.
@@ -130,30 +133,34 @@ impl Alone {
 
 impl Validation {
     /// `cpus`: those (indices) of the members of a group, in order; alone a program is on the first.
+    ///
+    /// # Errors
+    /// Figures of neighbours, out of the document of an earlier run, that no machine can have.
     pub fn new(
         scenario: &Scenario,
         plan: &RoundPlan,
         cpus: &[usize],
         (measured, load): (&Measured, Noise),
         unfit: Vec<(String, String)>,
-    ) -> Self {
-        let found = measured.solo.iter().enumerate();
-        let alone: Vec<Alone> = found
-            .filter_map(|(at, solo)| Some(alone(scenario, at, cpus[0], solo.as_ref()?)))
-            .collect();
-        let found = plan.groups.iter().zip(&measured.groups);
-        let groups: Vec<Together> = found
-            .filter_map(|(group, found)| Some(together(scenario, group, cpus, found.as_ref()?)))
-            .collect();
+    ) -> Result<Self> {
+        let (alone, groups) = compared(scenario, plan, cpus, measured);
+        let neighbours = measured.neighbours.as_ref().map(|seen| -> Result<Neighbours> {
+            let (alone, groups) = compared(&as_they_were(scenario, seen)?, plan, cpus, measured);
+            let Agreements { alone, cpi, slowdowns, clear_slowdowns, .. } =
+                agreements(&alone, &groups);
+            let agreement = NeighbourAgreements { alone, cpi, slowdowns, clear_slowdowns };
+            Ok(Neighbours::new(seen, scenario.machine(), agreement))
+        });
         let failed = measured.left_out.iter();
         let failed = failed.map(|one| (scenario.names[one.subject].clone(), one.why.to_string()));
         let shared = shared_alone(&scenario.names, plan, measured);
-        Self {
+        Ok(Self {
             machine: scenario.machine().name().to_owned(),
             rounds: measured.rounds,
             load,
             core: measured.core,
             cache: measured.cache,
+            neighbours: neighbours.transpose()?,
             agreement: agreements(&alone, &groups),
             alone,
             groups,
@@ -163,8 +170,25 @@ impl Validation {
                 .chain(shared)
                 .map(|(name, why)| LeftOutProgram { name, why })
                 .collect(),
-        }
+        })
     }
+}
+
+/// Programs and groups that were measured, beside what is predicted of them.
+fn compared(
+    scenario: &Scenario,
+    plan: &RoundPlan,
+    cpus: &[usize],
+    measured: &Measured,
+) -> (Vec<Alone>, Vec<Together>) {
+    let found = measured.solo.iter().enumerate();
+    let alone =
+        found.filter_map(|(at, solo)| Some(alone(scenario, at, cpus[0], solo.as_ref()?))).collect();
+    let found = plan.groups.iter().zip(&measured.groups);
+    let groups = found
+        .filter_map(|(group, found)| Some(together(scenario, group, cpus, found.as_ref()?)))
+        .collect();
+    (alone, groups)
 }
 
 /// Groups of programs that were timed and whose slowdowns cannot be told.

@@ -18,11 +18,12 @@ use crate::chains::{AT_ONCE, RandomChains};
 use crate::estimate::{Estimator, Values};
 use crate::figure::{CacheFigure, Figure};
 use crate::kernel::{Chain, LINE_BYTES, dependent_adds};
+use crate::neighbours::half_left_ms;
 use crate::rounds::Experiment;
 use corun_metrics::{median, quantile};
 
 /// Pauses in ms. What is left after none is what the others are relative to.
-const PAUSES_MS: [u32; 8] = [0, 1, 2, 3, 5, 10, 20, 50];
+pub(crate) const PAUSES_MS: [u32; 8] = [0, 1, 2, 3, 5, 10, 20, 50];
 /// The part of the private caches that the lines fill whose stay is measured, so that all of them are
 /// there before they are pushed out together.
 const PROBED_SHARE: f64 = 0.5;
@@ -45,8 +46,6 @@ const MISS_SHARE: f64 = 0.4;
 pub(super) const PAUSE_ADDS: u64 = 20_000;
 /// A cache that keeps at least this share over the longest pause has no other users.
 const KEPT: f64 = 0.98;
-/// The life of lines ends where this share of them is left.
-const HALF: f64 = 0.5;
 /// The least life that a machine file has.
 const LEAST_LIFE: f64 = 0.001;
 /// Where less than this is left after no pause, nothing can be said of later.
@@ -57,12 +56,7 @@ pub(crate) struct IdleSurvival {
     core_type: usize,
     cpu: CpuId,
     level: u32,
-    /// A chain that the private caches hold.
-    probed: Chain,
-    /// Places at equal distances on a chain that the private caches do not hold.
-    pushing: Vec<Chain>,
-    /// A place on a chain over memory.
-    far: Chain,
+    lines: RestingLines,
 }
 
 impl IdleSurvival {
@@ -77,12 +71,32 @@ impl IdleSurvival {
         private_bytes: f64,
         far: Chain,
     ) -> Result<Self, CalibrateError> {
+        Ok(Self { core_type, cpu, level, lines: RestingLines::new(private_bytes, far)? })
+    }
+}
+
+/// Lines that are brought to the last cache, rest there and are looked for.
+pub(crate) struct RestingLines {
+    /// A chain that the private caches hold.
+    probed: Chain,
+    /// Places at equal distances on a chain that the private caches do not hold.
+    pushing: Vec<Chain>,
+    /// A place on a chain over memory.
+    far: Chain,
+}
+
+impl RestingLines {
+    /// `private_bytes` is the size of the largest cache before the last one.
+    ///
+    /// # Errors
+    /// When there is not enough memory.
+    pub(crate) fn new(private_bytes: f64, far: Chain) -> Result<Self, CalibrateError> {
         let of = |share: f64| {
             let lines = (private_bytes * share) as usize / LINE_BYTES;
             RandomChains::side_by_side(vec![lines.max(AT_ONCE)])
         };
         let pushing = of(PUSHING_TIMES)?.places(0, AT_ONCE);
-        Ok(Self { core_type, cpu, level, probed: of(PROBED_SHARE)?.chain(0), pushing, far })
+        Ok(Self { probed: of(PROBED_SHARE)?.chain(0), pushing, far })
     }
 
     /// Moves the probed lines from the private caches to the last one.
@@ -91,8 +105,8 @@ impl IdleSurvival {
         Chain::follow_together(&mut self.pushing.clone(), part as u64);
     }
 
-    /// The share of lines that hit the last cache after a pause.
-    fn share_left(&mut self, pause: Duration) -> f64 {
+    /// The share of lines that hit the last cache after a pause; not a number where it cannot be told.
+    pub(crate) fn share_left(&mut self, pause: Duration) -> f64 {
         let lines = self.probed.lines();
         self.probed.clone().follow(2 * lines as u64);
         for pause in [Duration::ZERO; USES].into_iter().chain([pause; PAUSED_USES]) {
@@ -136,12 +150,14 @@ pub(super) fn rest(pause: Duration) {
 
 /// The times of single loads in ns, each with a look at the clock.
 pub(super) fn load_times(chain: &mut Chain, loads: usize) -> Vec<f64> {
-    let time = |_| {
-        let start = Instant::now();
-        chain.follow_one();
-        start.elapsed().as_nanos() as f64
-    };
-    (0..loads).map(time).collect()
+    (0..loads).map(|_| load_ns(|| chain.follow_one())).collect()
+}
+
+/// The time of a single load in ns, with a look at the clock.
+pub(super) fn load_ns(load: impl FnOnce()) -> f64 {
+    let start = Instant::now();
+    load();
+    start.elapsed().as_nanos() as f64
 }
 
 /// The share of loads that are no misses, given the times of a load near the core and of a miss.
@@ -151,30 +167,25 @@ pub(super) fn hits(times: &[f64], near: f64, far: f64) -> f64 {
     if miss.is_finite() { hits as f64 / times.len() as f64 } else { f64::NAN }
 }
 
-/// What is left after each pause, of what is left after none; it never rises. Empty where it is all,
-/// or where too little is left at once.
-fn survival(left: &[f64]) -> Vec<f64> {
+/// By pause in ms, what is left of what is left after none, which stands first in `left`; it never rises. Empty where it
+/// is all, or where too little is left at once.
+pub(crate) fn survival(left: &[f64]) -> Vec<(f64, f64)> {
     let Some((first, rest)) = left.split_first() else { return Vec::new() };
     if !left.iter().all(|share| share.is_finite()) || *first < LEAST_LEFT {
         return Vec::new();
     }
     let lost: Vec<f64> = rest.iter().map(|share| 1.0 - (share / first).clamp(0.0, 1.0)).collect();
     let kept: Vec<f64> = ascending(&lost).into_iter().map(|lost| 1.0 - lost).collect();
-    if kept.last().is_none_or(|share| *share >= KEPT) { Vec::new() } else { kept }
+    if kept.last().is_none_or(|share| *share >= KEPT) {
+        return Vec::new();
+    }
+    PAUSES_MS[1..].iter().map(|&ms| f64::from(ms)).zip(kept).collect()
 }
 
 /// The pause in ms after which half is left, of what is left of lines that are used again, or were once; none where
 /// more is left after the longest.
 fn half_life(left: &[f64]) -> Option<f64> {
-    let mut before = (0.0, 1.0);
-    for (&ms, share) in PAUSES_MS[1..].iter().zip(survival(left)) {
-        if share <= HALF {
-            let part = (before.1 - HALF) / (before.1 - share);
-            return Some(before.0 + part * (f64::from(ms) - before.0));
-        }
-        before = (f64::from(ms), share);
-    }
-    None
+    half_left_ms(&survival(left))
 }
 
 impl Experiment for IdleSurvival {
@@ -192,7 +203,8 @@ impl Experiment for IdleSurvival {
         let pause = Duration::from_millis(u64::from(PAUSES_MS[point]));
         let mut share = f64::NAN;
         let reading = timed(|| {
-            share = if is_new { self.share_left_of_new(pause) } else { self.share_left(pause) };
+            let lines = &mut self.lines;
+            share = if is_new { lines.share_left_of_new(pause) } else { lines.share_left(pause) };
         });
         // A clock that drifts over a long pause harms nothing.
         Ok(Sample::new(share, reading.disturbed && point == 0))
@@ -200,12 +212,11 @@ impl Experiment for IdleSurvival {
 
     fn figures(&self, values: &Values<'_>) -> BTreeMap<Figure, f64> {
         let left = values.of(0..PAUSES_MS.len(), Estimator::Typical);
-        let figure = |(&ms, share): (&u32, f64)| {
-            let what = CacheFigure::IdleSurvival(ms);
+        let figure = |(ms, share): (f64, f64)| {
+            let what = CacheFigure::IdleSurvival(ms as u32);
             (Figure::Cache(self.core_type, self.level, what), share)
         };
-        let mut figures: BTreeMap<Figure, f64> =
-            PAUSES_MS[1..].iter().zip(survival(&left)).map(figure).collect();
+        let mut figures: BTreeMap<Figure, f64> = survival(&left).into_iter().map(figure).collect();
         let at_once = Figure::Cache(self.core_type, self.level, CacheFigure::LeftAtOnce);
         figures.insert(at_once, left[0]);
         let new = values.of(PAUSES_MS.len()..2 * PAUSES_MS.len(), Estimator::Typical);
@@ -233,7 +244,8 @@ mod tests {
     #[test]
     fn what_is_left_is_relative_to_no_pause() {
         // 0, 0.5, 0.375 and 0.75 are lost: the two in the middle become the lower one.
-        assert_eq!(survival(&[0.8, 0.8, 0.4, 0.5, 0.2]), [1.0, 0.625, 0.625, 0.25]);
+        let kept = survival(&[0.8, 0.8, 0.4, 0.5, 0.2]);
+        assert_eq!(kept, [(1.0, 1.0), (2.0, 0.625), (3.0, 0.625), (5.0, 0.25)]);
         assert!(survival(&[0.9, 0.9, 0.89]).is_empty(), "nobody else");
         assert!(survival(&[0.09, 0.01]).is_empty(), "no line comes to stay");
         assert!(survival(&[0.5, f64::NAN]).is_empty());
@@ -253,8 +265,8 @@ mod tests {
         #[test]
         fn shares_never_rise(left in prop::collection::vec(0.0..1.0f64, 0..9)) {
             let kept = survival(&left);
-            prop_assert!(kept.iter().all(|share| (0.0..=1.0).contains(share)));
-            prop_assert!(kept.windows(2).all(|pair| pair[0] >= pair[1]));
+            prop_assert!(kept.iter().all(|(_, share)| (0.0..=1.0).contains(share)));
+            prop_assert!(kept.windows(2).all(|pair| pair[0].1 >= pair[1].1));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The validation for the terminal.
 
 use corun_report::{Columns, counted, fixed, signed};
-use corun_validate::{Agreement, Alone, Estimate, MemberOf, Validation, Without};
+use corun_validate::{Agreement, Alone, Estimate, MemberOf, Neighbours, Validation, Without};
 
 /// Cases of each kind that are shown as the worst.
 const WORST: usize = 5;
@@ -95,6 +95,27 @@ pub(crate) fn summary(found: &Validation) -> Vec<String> {
             found.cache.runs,
             fixed(found.cache.line_transfer_ns, 0),
         ));
+    }
+    lines.extend(found.neighbours.iter().flat_map(neighbour_lines));
+    lines
+}
+
+/// What neighbours outside left of the last cache, and what predictions that know it come to.
+fn neighbour_lines(found: &Neighbours) -> Vec<String> {
+    let half = |ms: Option<f64>| ms.map_or("not".to_owned(), |ms| format!("{} ms", fixed(ms, 0)));
+    let agreement = &found.agreement;
+    let mut lines = vec![
+        format!(
+            "neighbours        half of the last cache's resting lines gone after {} by {}; {} when calibrated",
+            half(found.half_left_ms),
+            counted(found.seen.looks, "look"),
+            half(found.calibrated_half_left_ms),
+        ),
+        format!("by these looks    {}", agreement_words(&agreement.alone)),
+    ];
+    if agreement.slowdowns.count > 0 {
+        lines.push(format!("  slowdowns       {}", agreement_words(&agreement.slowdowns)));
+        lines.push(format!("  clear           {}", agreement_words(&agreement.clear_slowdowns)));
     }
     lines
 }

@@ -7,8 +7,8 @@ use corun_linux::{NoiseMeter, Roots};
 use corun_machine::{CpuId, CpuSet, Machine, discover};
 use corun_profile::{Library, Profile, ProfileData};
 use corun_validate::{
-    Conditions, EarlierRun, KeepError, Kept, ProgramGroup, RoundPlan, RunError, TimedProgram,
-    Validation, keep, measure, random_groups,
+    Conditions, EarlierRun, KeepError, Kept, ProgramGroup, RoundPlan, RunError, SharedCache,
+    TimedProgram, Validation, keep, measure, random_groups,
 };
 use corun_views::validation;
 
@@ -78,6 +78,7 @@ fn anew(arguments: &ValidateArgs, library: &Library, machine: Machine) -> Outcom
             .map_err(|error| Failure::Failed(error.into()))?,
         cpus: cpus.iter().map(|&cpu| scenario.machine().cpus()[cpu].id.0).collect(),
         same_llc_ns: scenario.machine().spec().line_transfer.and_then(|one| one.same_llc_ns),
+        shared_cache: shared_cache(scenario.machine(), cpus[0]),
         limit: Duration::from_secs_f64(arguments.limit_s),
     };
     let subjects: Vec<TimedProgram> =
@@ -85,7 +86,7 @@ fn anew(arguments: &ValidateArgs, library: &Library, machine: Machine) -> Outcom
     let meter = NoiseMeter::new(&Roots::default(), used);
     let measured = measured(&subjects, &plan, &conditions)?;
     let load = meter.noise();
-    Ok(Validation::new(&scenario, &plan, &cpus, (&measured, load), unfit))
+    Validation::new(&scenario, &plan, &cpus, (&measured, load), unfit)
 }
 
 /// Predictions beside what an earlier run measured.
@@ -105,7 +106,7 @@ fn again(
     let cpus = of_one_llc(&machine, |_| true);
     let scenario = Scenario::new(machine, library, &names, model_options(&arguments.model))?;
     let (plan, measured, load) = earlier.measured(&names);
-    Ok(Validation::new(&scenario, &plan, &cpus, (&measured, load), Vec::new()))
+    Validation::new(&scenario, &plan, &cpus, (&measured, load), Vec::new())
 }
 
 /// A program that cannot be run again, and why.
@@ -169,6 +170,15 @@ fn subject(profile: &Profile) -> Option<TimedProgram> {
         command: recording.origin.command.clone(),
         good_codes: recording.origin.exit_code.into_iter().collect(),
     })
+}
+
+/// The caches of a CPU (index), where its machine file says that others outside use the last one.
+fn shared_cache(machine: &Machine, cpu: usize) -> Option<SharedCache> {
+    let llc = &machine.llcs()[machine.cpus()[cpu].llc];
+    let is_shared = !machine.objects()[llc.object?].idle_survival.is_empty();
+    let private = machine.private_cache(cpu)?.size_bytes;
+    let bytes = llc.cache.as_ref()?.size_bytes;
+    is_shared.then_some(SharedCache { private_bytes: private as f64, bytes: bytes as f64 })
 }
 
 /// CPUs (indices) of the machine under the LLC with most of them that may be used here.

@@ -167,3 +167,70 @@ fn predictions_for_the_machine_say_how_far_they_were_off() {
     let document = fixture.run(&[&preset[..], &one, &["--format", "json"]].concat()).json();
     assert_eq!(document["data"].get("prediction_error"), None);
 }
+
+/// Two cores under an LLC of 32 MiB that others outside use, too, with these shares of lines left after 1, 10 and 20 ms.
+fn beside_neighbours(left: [f64; 3]) -> String {
+    let [one, ten, twenty] = left;
+    format!(
+        "version = 1\nname = \"here\"\n[[core_type]]\nname = \"core\"\nclock_mhz = 4000\n\
+         [[object]]\nkind = \"cache\"\nlevel = 3\nsize_kib = 32768\nways = 16\neffective_kib = 12000\n\
+         idle_survival = [[1.0, {one}], [10.0, {ten}], [20.0, {twenty}]]\n\
+         single_use_life = 0.1\nrandom_use_life = 0.4\n\
+         [[object.object]]\nkind = \"core\"\ncount = 2\n\
+         [[object.object.object]]\nkind = \"cache\"\nlevel = 2\nsize_kib = 1024\n"
+    )
+}
+
+/// An earlier run, and what was seen of the neighbours meanwhile.
+fn earlier(neighbours: &serde_json::Value) -> String {
+    let time = |s: f64| serde_json::json!({"median": s, "low": s, "high": s, "confidence": 0.9, "rounds": 5});
+    let alone = |name: &str, s: f64| serde_json::json!({"name": name, "measured_s": time(s), "had_core": true});
+    let document = serde_json::json!({
+        "rounds": 5, "load": {"others_share": 0.0, "stolen_share": 0.0},
+        "core": {"additions_per_cycle": 5.0, "runs": 10, "shared_runs": 0},
+        "alone": [alone("perl", 0.1), alone("zstd", 0.05), alone("sqlite3", 0.05)], "groups": [],
+        "neighbours": neighbours,
+    });
+    document.to_string()
+}
+
+#[test]
+fn predictions_know_what_neighbours_left_of_the_cache_meanwhile() {
+    let fixture = Fixture::new();
+    fixture.write("busy.toml", &beside_neighbours([0.9, 0.1, 0.0]));
+    fixture.write("calm.toml", &beside_neighbours([1.0, 0.9, 0.4]));
+    let seen =
+        serde_json::json!({"looks": 16, "idle_survival": [[1.0, 1.0], [10.0, 0.9], [20.0, 0.4]]});
+    fixture.write("seen.json", &earlier(&seen));
+    let validate = |machine: &str, measured: &str, format: &str| {
+        let machine = ["--machine", machine, "--measured", measured, "--format", format];
+        fixture.run(&[&["validate"][..], &machine].concat())
+    };
+    let busy = validate("busy.toml", "seen.json", "json").json();
+    let calm = validate("calm.toml", "seen.json", "json").json();
+    let neighbours = &busy["neighbours"];
+    assert_eq!((&neighbours["looks"], &neighbours["half_left_ms"]), (&16.into(), &18.0.into()));
+    assert_eq!(neighbours["calibrated_half_left_ms"], 5.5);
+    assert_eq!(neighbours["agreement"]["alone"], calm["agreement"]["alone"]);
+    assert_ne!(busy["agreement"]["alone"], calm["agreement"]["alone"]);
+    let text = validate("busy.toml", "seen.json", "text").done();
+    assert!(text.contains("gone after 18 ms by 16 looks; 6 ms when calibrated"), "{text}");
+
+    // The machine to themselves: as one whose file knows of nobody outside.
+    let nobody = serde_json::json!({"looks": 16, "idle_survival": []});
+    fixture.write("nobody.json", &earlier(&nobody));
+    let alone = validate("busy.toml", "nobody.json", "json").json();
+    let own = beside_neighbours([0.9, 0.1, 0.0]);
+    let own =
+        own.lines().filter(|line| !line.starts_with("idle") && !line.starts_with("effective"));
+    fixture.write("own.toml", &own.map(|line| format!("{line}\n")).collect::<String>());
+    let own = validate("own.toml", "nobody.json", "json").json();
+    assert_eq!(alone["neighbours"]["agreement"]["alone"], own["agreement"]["alone"]);
+    assert_eq!(alone["neighbours"]["half_left_ms"], serde_json::Value::Null);
+    // Documents of earlier versions say nothing of them.
+    fixture.write("old.json", &earlier(&serde_json::Value::Null));
+    assert_eq!(
+        validate("busy.toml", "old.json", "json").json()["neighbours"],
+        serde_json::Value::Null
+    );
+}
