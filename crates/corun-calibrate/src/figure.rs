@@ -59,6 +59,8 @@ pub(crate) enum CoreFigure {
     MemoryPageWalkCycles,
     HiddenByStride(i32),
     HiddenInRandomPages,
+    /// Of the line after one that was loaded.
+    NextLine,
     Streams,
     MemoryRate(Rate),
     /// A point of the curve of latency beside the core's own traffic.
@@ -375,6 +377,7 @@ impl CoreFigure {
                 return format!("prefetching.hidden_by_stride.{stride}");
             }
             Self::HiddenInRandomPages => "prefetching.hidden_in_random_pages",
+            Self::NextLine => "prefetching.next_line",
             Self::Streams => "prefetching.streams",
             Self::MemoryRate(rate) => return format!("memory_rates.{}", rate.field()),
             Self::OwnLoaded(point, part) => {
@@ -407,6 +410,7 @@ impl CoreFigure {
             | Self::TlbEntries(_)
             | Self::HiddenByStride(_)
             | Self::HiddenInRandomPages
+            | Self::NextLine
             | Self::Streams => "",
         }
     }
@@ -480,9 +484,12 @@ impl CoreFigure {
                 "core_type.memory_page_walk_cycles",
                 "pointer chase over memory in small pages, in no order against window by window of 2 MiB",
             ),
-            Self::HiddenByStride(_) | Self::HiddenInRandomPages | Self::Streams => (
+            Self::HiddenByStride(_)
+            | Self::HiddenInRandomPages
+            | Self::NextLine
+            | Self::Streams => (
                 "core_type.prefetching",
-                "dependent loads over memory at strides, against random order",
+                "dependent loads over memory at strides, against random order; single loads of a line and then of another near it",
             ),
             Self::MemoryRate(_) => ("core_type.memory_rates", "one core over memory"),
             Self::OwnLoaded(..) => (

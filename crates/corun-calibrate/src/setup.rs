@@ -17,6 +17,7 @@ use crate::experiment::ladder::Ladder;
 use crate::experiment::loaded::{Loaded, OwnLoaded};
 use crate::experiment::memory::MemoryLatency;
 use crate::experiment::memory_walk::MemoryWalk;
+use crate::experiment::next_line::NextLine;
 use crate::experiment::parallelism::{CHAINS, MissesTo, Parallelism};
 use crate::experiment::prefetching::Prefetching;
 use crate::experiment::rates::{CoreRates, Group, GroupRates, MEMORY_RATES};
@@ -269,6 +270,7 @@ impl Setup {
         }
         let lines = (2.0 * site.llc_bytes()).min(together.memory_bytes / 8.0) as usize / LINE_BYTES;
         self.add(Prefetching::new(core_type, cpu, Arc::clone(&region), lines)?);
+        self.add(NextLine::new(core_type, cpu, Arc::clone(&region)));
         let own = places[most / 4].clone();
         self.add(OwnLoaded::new(core_type, cpu, own, Arc::clone(&region)));
         self.add(CoreRates::new(core_type, cpu, region, site.cache_sets()));

@@ -158,6 +158,9 @@ pub struct Prefetching {
     /// The same share for ascending lines inside each page of 4 KiB, the pages in random order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hidden_in_random_pages: Option<f64>,
+    /// The share of loads of lines in no order, 0 to 1, after which the next line is in a cache, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_line: Option<f64>,
     /// The most ascending streams, visited by turns, of which at least half of the latency that is
     /// hidden in one stream stays hidden.
     #[serde(default, skip_serializing_if = "Option::is_none")]

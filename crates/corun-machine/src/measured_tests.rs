@@ -81,6 +81,7 @@ hit_cycles = 7.0
 [core_type.prefetching]
 hidden_by_stride = [[1, 0.95], [-1, 0.9], [4, 0.1]]
 hidden_in_random_pages = 0.6
+next_line = 0.8
 streams = 16
 
 [core_type.memory_rates]
@@ -316,6 +317,7 @@ fn a_spec_made_by_hand_is_the_file() {
         Some(Prefetching {
             hidden_by_stride: vec![(1, 0.95), (-1, 0.9), (4, 0.1)],
             hidden_in_random_pages: Some(0.6),
+            next_line: Some(0.8),
             streams: Some(16),
         })
     );

@@ -16,6 +16,10 @@
 //! - A line that a prefetcher brings, as those of a stream are, stays for q t (`single_use_life`), again a single stage, and is
 //!   brought anew each time: h = exp(-d / (q t)).
 //! - A line that never comes back lies there for q t or r t.
+//! - A core may fetch the line behind one that is used (`prefetching.next_line` of a machine file, p), and that is as
+//!   good as a use of it. Lines of either of the first two kinds that lie side by side are used at random times of each
+//!   other, as those of a hash table or of a heap are: θ / (1 + p) in place of θ, and with the chance p a distance d is split
+//!   anywhere.
 //!
 //! The curve is taken apart accordingly. Misses at the end of the curve are of lines that never come
 //! back. The rest, as a function of the time t of an LRU cache that misses so, is a sum of exponentials
@@ -72,6 +76,8 @@ pub(crate) struct Lives {
     pub(crate) once: f64,
     /// Stages in which a line leaves that was used again (n).
     pub(crate) stages: u32,
+    /// The share of uses with which the next line comes along (p).
+    pub(crate) next_line: f64,
 }
 
 /// The chance of a hit, and the share of the time for which a line is there.
@@ -81,10 +87,21 @@ struct Found {
     there: f64,
 }
 
+/// What becomes of a line from one use to the next.
+#[derive(Debug, Clone, Copy)]
+struct Interval {
+    /// The chances that it is still there after a miss, and after a hit.
+    back: f64,
+    left: f64,
+    /// For how long it is there, by t, after a miss and after a hit.
+    once: f64,
+    again: f64,
+}
+
 impl Lives {
     /// From the measured figures. That of lines used once is the ratio of the times that leave half of each kind, and
     /// that of a stream is by such a time, too; here they are ratios of means.
-    pub(crate) fn of(single_use_life: f64, random_use_life: f64) -> Self {
+    pub(crate) fn of(single_use_life: f64, random_use_life: f64, next_line: f64) -> Self {
         let median_of_one = std::f64::consts::LN_2;
         // The ratio falls as the stages become more.
         let off = |stages: u32| {
@@ -96,7 +113,7 @@ impl Lives {
             stages += 1;
         }
         let once = (random_use_life * median(stages) / median_of_one).min(1.0);
-        Self { stream: single_use_life * median(stages), once, stages }
+        Self { stream: single_use_life * median(stages), once, stages, next_line }
     }
 
     /// The time after which half of the lines are left that were used again.
@@ -106,6 +123,7 @@ impl Lives {
 
     /// Of lines that are used at random, by t / θ.
     fn at_random(self, time: f64) -> Found {
+        let time = time * (1.0 + self.next_line);
         let stages = f64::from(self.stages);
         let back = self.once * time / (self.once * time + 1.0);
         let gone = (1.0 + time / stages).powf(-stages);
@@ -115,14 +133,30 @@ impl Lives {
 
     /// Of lines that are used at a fixed distance, by d / t.
     fn at_distance(self, distance: f64) -> Found {
-        let back = (-distance / self.once).exp();
-        let parts = f64::from(self.stages) * distance;
-        let (left, left_after_one_more) =
-            (left_of(self.stages, parts), left_of(self.stages + 1, parts));
-        let hit = back / (back + 1.0 - left);
-        let once = self.once * (1.0 - back);
-        let again = (1.0 - left_after_one_more) + distance * left;
-        Found { hit, there: (hit * again + (1.0 - hit) * once) / distance }
+        let stages = f64::from(self.stages);
+        let [left, left_of_one_more, left_of_two_more] =
+            [0, 1, 2].map(|more| left_of(self.stages + more, stages * distance));
+        let whole = Interval {
+            back: (-distance / self.once).exp(),
+            left,
+            once: self.once * (1.0 - (-distance / self.once).exp()),
+            again: (1.0 - left_of_one_more) + distance * left,
+        };
+        // Means over all places at which the line before can be used in between: integrals of the same over the
+        // distance, by the distance.
+        let back = whole.once / distance;
+        let squares = (1.0 + stages.recip()) * (1.0 - left_of_two_more) / distance;
+        let part = Interval {
+            back,
+            left: whole.again / distance,
+            once: self.once * (1.0 - back),
+            again: (1.0 - left_of_one_more) - 0.5 * squares + 0.5 * distance * left,
+        };
+        let mean = |whole: f64, part: f64| whole + self.next_line * (part - whole);
+        let back = mean(whole.back, part.back);
+        let hit = back / (back + 1.0 - mean(whole.left, part.left));
+        let there = |interval: Interval| hit * interval.again + (1.0 - hit) * interval.once;
+        Found { hit, there: mean(there(whole), 2.0 * there(part)) / distance }
     }
 
     /// Of lines that are used at random, and of those at a fixed distance, this share of which a prefetcher brings; by the

@@ -246,7 +246,10 @@ impl Site {
 
     /// How long lines of the LLC stay, relative to those that are used again.
     pub(crate) fn lives(&self) -> Lives {
-        Lives::of(self.single_use_life, self.random_use_life.unwrap_or(self.single_use_life))
+        let once = self.random_use_life.unwrap_or(self.single_use_life);
+        let prefetching = self.core.prefetching.as_ref();
+        let next_line = prefetching.and_then(|known| known.next_line).unwrap_or(0.0);
+        Lives::of(self.single_use_life, once, next_line)
     }
 
     /// The time in seconds for which a line of the LLC stays on average that was used again and that nobody on the machine

@@ -9,6 +9,7 @@ pub(crate) mod ladder;
 pub(crate) mod loaded;
 pub(crate) mod memory;
 pub(crate) mod memory_walk;
+pub(crate) mod next_line;
 pub(crate) mod parallelism;
 pub(crate) mod prefetching;
 pub(crate) mod rates;

@@ -73,6 +73,9 @@ pub(super) fn place(one: &mut CoreType, what: CoreFigure, value: f64) {
         CoreFigure::HiddenInRandomPages => {
             one.prefetching.get_or_insert_default().hidden_in_random_pages = Some(value);
         }
+        CoreFigure::NextLine => {
+            one.prefetching.get_or_insert_default().next_line = Some(value);
+        }
         CoreFigure::Streams => {
             one.prefetching.get_or_insert_default().streams = Some(whole(value));
         }

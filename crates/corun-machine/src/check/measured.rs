@@ -229,6 +229,9 @@ fn prefetchers(prefetching: &Prefetching, at: &str) -> Checked {
     if let Some(share) = prefetching.hidden_in_random_pages {
         within(format!("{at}.hidden_in_random_pages"), share, &SHARE)?;
     }
+    if let Some(share) = prefetching.next_line {
+        within(format!("{at}.next_line"), share, &SHARE)?;
+    }
     prefetching
         .streams
         .map_or(Ok(()), |streams| not_zero(format!("{at}.streams"), u64::from(streams)))

@@ -48,11 +48,12 @@ fn uniform(bytes: f64, cpi: f64, site: &Site) -> PhaseTable {
 fn lives_are_ratios_of_means() {
     // Half of what leaves in two stages is there at x = 1.678 of one, where (1 + x) exp(-x) = 1/2; in one, at ln 2.
     near(median(2), 1.678347 / 2.0, 1e-6);
-    let lives = Lives::of(0.1, std::f64::consts::LN_2 / 1.678347);
+    let lives = Lives::of(0.1, std::f64::consts::LN_2 / 1.678347, 0.0);
     assert_eq!(lives.stages, 2);
     near(lives.once, 0.5, 1e-5);
     near(lives.stream, 0.1 * 0.8391735, 1e-5);
-    assert_eq!(Lives::of(1.0, 1.0), Lives { stream: median(1), once: 1.0, stages: 1 });
+    let lru = Lives { stream: median(1), once: 1.0, stages: 1, next_line: 0.0 };
+    assert_eq!(Lives::of(1.0, 1.0, 0.0), lru);
     for stages in 1..9 {
         let site = resisting(64e3, stages, 0.1);
         let lives = site.lives();
@@ -310,4 +311,101 @@ fn the_law_is_near_to_such_a_cache() {
     );
     assert!(here < 0.015, "{here}");
     assert!(lru > 2.0 * here, "{lru}");
+}
+
+/// The same site, on cores that fetch the next line along with this share of uses.
+fn with_next_line(site: &Site, share: f64) -> Site {
+    let mut site = site.clone();
+    site.core.prefetching.get_or_insert_default().next_line = Some(share);
+    site
+}
+
+#[test]
+fn a_ring_in_no_order_is_split_by_the_line_before() {
+    // The loop of `a_loop_finds_what_two_stages_leave` at t = 400 ns, d / t = 0.78125, where each line comes along with the one
+    // before it at any place in between. Means over u of exp(-u d / 200 ns): 0.5059; of what two stages leave at u d: 250.6 / 312.5 =
+    // 0.8019; 0.5059 / (0.5059 + 0.1981) = 0.7186 hit.
+    let site = with_next_line(&resisting(64e3, 2, 0.1), 1.0);
+    let table = looping(20e3, 0.0, &site);
+    let there = table.fill.bytes.iter().zip(&table.fill.seconds);
+    let (bytes, _) = there
+        .min_by(|one, other| (one.1 - 400e-9).abs().total_cmp(&(other.1 - 400e-9).abs()))
+        .unwrap();
+    let hit = 1.0 - table.demand(*bytes).llc_mpki / 1000.0;
+    assert!((hit - 0.7186).abs() < 0.03, "{hit}");
+}
+
+/// Lines of a dense array, in an order of their own each turn round it or each at random.
+#[derive(Clone, Copy)]
+enum Dense {
+    Ring(u64),
+    Random(u64),
+}
+
+/// Miss ratios of accesses to such an array and of lines that come in beside them and are never used again, `rate` for one
+/// access, in a cache of stages, with the next line fetched along.
+fn beside_new_lines(pattern: Dense, rate: u64, stages: u32) -> f64 {
+    let mut random = Random(5);
+    let (Dense::Ring(lines) | Dense::Random(lines)) = pattern;
+    let mut order: Vec<u64> = (0..lines).collect();
+    for place in (1..lines).rev() {
+        order.swap(place as usize, random.below(place + 1) as usize);
+    }
+    let mut cache = Staged::new(stages);
+    let (mut used, mut missed) = (0, 0);
+    let total = 60 * lines;
+    for turn in 0..total {
+        let line = match pattern {
+            Dense::Ring(lines) => order[(turn % lines) as usize],
+            Dense::Random(lines) => random.below(lines),
+        };
+        let is_hit = cache.access(line, &mut random);
+        cache.access((line + 1) % lines, &mut random);
+        for new in 0..rate {
+            cache.access(1 << 40 | (turn * rate + new), &mut random);
+        }
+        if turn >= total / 3 {
+            used += 1;
+            missed += u32::from(!is_hit);
+        }
+    }
+    f64::from(missed) / f64::from(used)
+}
+
+#[test]
+fn next_lines_that_come_along_keep_an_array_in_the_cache() {
+    const STAGES: u32 = 3;
+    let capacity = CACHE_LINES as f64 * LINE;
+    let plain = resisting(capacity, STAGES, 1.0 / f64::from(STAGES));
+    let (mut errors, mut without) = (0.0, 0.0);
+    let mut count = 0.0;
+    for lines in [200, 500, 900] {
+        for rate in [1_u64, 2, 4, 8] {
+            for pattern in [Dense::Ring(lines), Dense::Random(lines)] {
+                let truth = beside_new_lines(pattern, rate, STAGES);
+                let bytes = lines as f64 * LINE;
+                let by = |site: &Site| {
+                    let table = match pattern {
+                        Dense::Ring(_) => looping(bytes, 0.0, site),
+                        Dense::Random(_) => uniform(bytes, 1.0, site),
+                    };
+                    let new = [(0.0, 1000.0), (64.0 * capacity, 1000.0)];
+                    let new = steady(&new, 1.0 / rate as f64, site);
+                    let held = held(capacity, &[&table, &new]);
+                    table.demand(held[0]).llc_mpki / 1000.0
+                };
+                errors += (by(&with_next_line(&plain, 1.0)) - truth).abs();
+                without += (by(&plain) - truth).abs();
+                count += 1.0;
+            }
+        }
+    }
+    let [here, without] = [errors, without].map(|error| error / count);
+    println!(
+        "mean error of the miss ratio: {:.2} %, without next lines {:.2} %",
+        here * 100.0,
+        without * 100.0
+    );
+    assert!(here < 0.03, "{here}");
+    assert!(without > 3.0 * here, "{without}");
 }
