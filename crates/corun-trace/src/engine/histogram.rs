@@ -14,6 +14,8 @@ const DEEP: usize = (DOUBLINGS as usize) * STEPS as usize;
 const LARGEST: u64 = 1 << (FIRST_BIT + DOUBLINGS);
 /// Smallest cache that is asked for, in lines: 1 KiB.
 const SMALLEST: usize = 16;
+/// Counts that are looked at together.
+const RUN: usize = 32;
 /// Positions of a page.
 const PAGE: usize = 512;
 
@@ -155,8 +157,14 @@ impl Histogram {
     /// Takes what another one saw out of it, each access standing for `weight`.
     pub(crate) fn take_seen(&mut self, other: &mut Self, weight: u64) {
         let take = |sums: &mut [u64], counts: &mut [u64]| {
-            for (sum, count) in sums.iter_mut().zip(counts) {
-                *sum += weight * std::mem::take(count);
+            for (sums, counts) in sums.chunks_mut(RUN).zip(counts.chunks_mut(RUN)) {
+                // Most distances were not seen since the last time.
+                if counts.iter().fold(0, |any, count| any | count) == 0 {
+                    continue;
+                }
+                for (sum, count) in sums.iter_mut().zip(counts) {
+                    *sum += weight * std::mem::take(count);
+                }
             }
         };
         take(&mut self.front[..], &mut other.front[..]);

@@ -15,6 +15,7 @@ mod histogram;
 mod options;
 mod own;
 mod pacing;
+mod page_depths;
 mod pages;
 mod parallelism;
 mod predictor;

@@ -1,9 +1,9 @@
 //! What one thread hands to the engine: all events while all are seen, else the sums of the blocks
-//! that ran and the events of followed lines alone, of which an unfollowed line costs a hash.
+//! that ran and the events of followed lines alone, of which an unfollowed line costs a look at what is known of its page.
 
 use super::facts::Sums;
 use super::pages::PAGE_LINES;
-use super::sample::spatial_hash;
+use super::sample::{followed_lines, spatial_hash};
 use crate::block::{Block, Exit};
 use crate::event::{TraceEvent, line_of};
 
@@ -127,18 +127,53 @@ impl Tally {
     }
 }
 
-/// Lines of which a thread remembers that they are not followed.
-const KNOWN: usize = 512;
+/// Pages of which a thread remembers which lines are not followed.
+const KNOWN: usize = 256;
+/// Lines of a page that are asked one by one; when one more is touched, all are.
+const ASKED: u32 = 4;
 /// Pages of which a thread remembers that they were touched.
 const RECENT_PAGES: usize = 4096;
 
-/// More than any address / 32.
-const NO_LINE: u64 = u64::MAX;
+/// More than any address / 2048.
+const NO_PAGE: u64 = u64::MAX;
 
-/// Is what was noted this line or page, and written to if it is now?
+/// Is what was noted this page, and written to if it is now?
 #[inline(always)]
-fn is_noted(noted: u64, number: u64, store: bool) -> bool {
-    noted.wrapping_sub(2 * number + u64::from(store)) <= 1
+fn is_noted(noted: u64, page: u64, store: bool) -> bool {
+    noted.wrapping_sub(2 * page + u64::from(store)) <= 1
+}
+
+/// What is known of a page's lines.
+#[derive(Debug, Clone, Copy)]
+struct KnownPage {
+    /// Twice its number, and 1 more where it is known to be written to.
+    noted: u64,
+    /// The lines that are known not to be followed, one bit each.
+    unfollowed: u64,
+}
+
+impl KnownPage {
+    const NONE: Self = Self { noted: NO_PAGE, unfollowed: 0 };
+
+    #[inline(always)]
+    fn leaves_out(&self, line: u64) -> bool {
+        self.unfollowed >> (line % PAGE_LINES) & 1 == 1
+    }
+
+    /// Finds out whether a line is left out. A program that touches a line here and there pays for that one alone.
+    #[inline(never)]
+    fn ask(&mut self, line: u64, threshold: u64) -> bool {
+        let known = self.unfollowed.count_ones();
+        if known < ASKED {
+            let is_left_out = spatial_hash(line) > threshold;
+            self.unfollowed |= u64::from(is_left_out) << (line % PAGE_LINES);
+            return is_left_out;
+        }
+        if known == ASKED {
+            self.unfollowed = !followed_lines(line / PAGE_LINES, threshold);
+        }
+        self.leaves_out(line)
+    }
 }
 
 /// One thread's events, until it hands them in.
@@ -149,9 +184,8 @@ pub struct Sieve {
     pub(super) events: Vec<TraceEvent>,
     /// Instruction and direction of the running block's last access that was counted by itself.
     last_access: Option<(u32, bool)>,
-    /// Lines that are not followed, by their low bits; none while all events are collected. Each twice its number,
-    /// and 1 more where its page is known to be written to.
-    unfollowed: Box<[u64; KNOWN]>,
+    /// Pages with lines that are not followed, by their low bits; none while all events are collected.
+    known: Box<[KnownPage; KNOWN]>,
     /// Pages touched of late, by their low bits: each twice its number, and 1 more where it was written to.
     recent: Box<[u64; RECENT_PAGES]>,
 }
@@ -159,10 +193,10 @@ pub struct Sieve {
 impl Sieve {
     /// An empty one.
     pub fn new(pace: Pace) -> Self {
-        let unfollowed = Box::new([NO_LINE; KNOWN]);
+        let known = Box::new([KnownPage::NONE; KNOWN]);
         let (tally, events) = (Tally::default(), Vec::new());
-        let recent = Box::new([NO_LINE; RECENT_PAGES]);
-        let mut sieve = Self { tally, pace, events, last_access: None, unfollowed, recent };
+        let recent = Box::new([NO_PAGE; RECENT_PAGES]);
+        let mut sieve = Self { tally, pace, events, last_access: None, known, recent };
         sieve.set_pace(pace);
         sieve
     }
@@ -178,8 +212,8 @@ impl Sieve {
             // One access may be two events.
             self.events.reserve_exact(pace.events + 1);
         }
-        if pace.all && !self.pace.all {
-            self.unfollowed.fill(NO_LINE);
+        if pace.all && !self.pace.all || pace.threshold != self.pace.threshold {
+            self.known.fill(KnownPage::NONE);
         }
         self.pace = pace;
     }
@@ -232,7 +266,9 @@ impl Sieve {
     /// Is a line known not to be followed, and its page to be written to if it is now? It is passed over.
     #[inline(always)]
     pub fn passes_over(&self, line: u64, store: bool) -> bool {
-        is_noted(self.unfollowed[line as usize % KNOWN], line, store)
+        let page = line / PAGE_LINES;
+        let known = &self.known[page as usize % KNOWN];
+        is_noted(known.noted, page, store) && known.leaves_out(line)
     }
 
     /// An instruction of the running block touches a word (address / 8). True when events are due.
@@ -244,8 +280,7 @@ impl Sieve {
         if !is_noted(noted, page, store) {
             return self.access_page(line, TraceEvent::data(word, index, store), store);
         }
-        if !self.pace.all && spatial_hash(line) > self.pace.threshold {
-            self.unfollowed[line as usize % KNOWN] = 2 * line + noted % 2;
+        if !self.pace.all && self.leaves_out(line, noted) {
             return false;
         }
         let event = TraceEvent::data(word, index, store);
@@ -258,19 +293,32 @@ impl Sieve {
     #[cold]
     fn access_page(&mut self, line: u64, access: TraceEvent, store: bool) -> bool {
         let page = line / PAGE_LINES;
-        self.recent[page as usize % RECENT_PAGES] = 2 * page + u64::from(store);
+        let noted = 2 * page + u64::from(store);
+        self.recent[page as usize % RECENT_PAGES] = noted;
         let due = self.push(TraceEvent::page(page, store));
-        if !self.pace.all && spatial_hash(line) > self.pace.threshold {
-            self.unfollowed[line as usize % KNOWN] = 2 * line + u64::from(store);
+        if !self.pace.all && self.leaves_out(line, noted) {
             return due;
         }
         self.push(access)
     }
 
+    /// Is a line not followed? It is known from then on, with what is noted of its page.
+    #[inline(always)]
+    fn leaves_out(&mut self, line: u64, noted: u64) -> bool {
+        let known = &mut self.known[(line / PAGE_LINES) as usize % KNOWN];
+        if known.noted / 2 == noted / 2 {
+            known.noted = noted;
+            return known.ask(line, self.pace.threshold);
+        }
+        let is_left_out = spatial_hash(line) > self.pace.threshold;
+        *known = KnownPage { noted, unfollowed: u64::from(is_left_out) << (line % PAGE_LINES) };
+        is_left_out
+    }
+
     /// Memory was given back or mapped: what is touched from now on may be new.
     pub fn forget_pages(&mut self) {
-        self.recent.fill(NO_LINE);
-        self.unfollowed.fill(NO_LINE);
+        self.recent.fill(NO_PAGE);
+        self.known.fill(KnownPage::NONE);
     }
 
     /// The same where the block's accesses are not known and are counted as they happen.
@@ -344,6 +392,29 @@ mod tests {
         assert!(!sieve.passes_over(5, false) && !sieve.access(40, 0, false));
         assert!(sieve.access(48, 0, false));
         assert_eq!(sieve.events(), [40, 48].map(|word| TraceEvent::data(word, 0, false)));
+    }
+
+    #[test]
+    fn lines_are_followed_by_the_pace_s_threshold() {
+        let mut sieve = Sieve::new(Pace { events: 1000, ..gap(1000).pace });
+        let follows = |sieve: &mut Sieve, line: u64| {
+            let before = sieve.events().len();
+            assert!(!sieve.access(8 * line, 0, false));
+            sieve.events().len() > before
+        };
+        // Each page is touched, and one is written to in another line: that is told.
+        (0..3).for_each(|page| assert!(follows(&mut sieve, page * PAGE_LINES)));
+        assert!(!sieve.access(8, 0, true) && sieve.events().len() == 4);
+        for one_in in [100, 32, 3] {
+            let threshold = crate::engine::SamplingRate::of_one_in(one_in).threshold();
+            sieve.set_pace(Pace { threshold, ..sieve.pace });
+            for _ in 0..2 {
+                let found: Vec<u64> =
+                    (0..3 * PAGE_LINES).filter(|&line| follows(&mut sieve, line)).collect();
+                let expected = (0..3 * PAGE_LINES).filter(|&line| spatial_hash(line) <= threshold);
+                assert_eq!(found, expected.collect::<Vec<_>>(), "1 in {one_in}");
+            }
+        }
     }
 
     #[test]

@@ -10,6 +10,8 @@ use super::sketch::LineSketch;
 
 /// Hashes kept: a standard error of 3 % at most, less where lines are neighbours.
 const KEPT: usize = 1024;
+/// Hashes inserted of late that are told to come again.
+const RECENT: usize = 64;
 
 /// A set of lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,11 +78,16 @@ struct Smallest {
     hashes: Vec<u64>,
     /// Greater ones are none of the smallest.
     most: u64,
+    /// Some that were inserted, in places of their own.
+    recent: [u64; RECENT],
 }
 
 impl Default for Smallest {
     fn default() -> Self {
-        Self { hashes: Vec::new(), most: u64::MAX }
+        // Each place holds a hash that belongs to another one: 0 belongs to the first, 1 does not.
+        let mut recent = [0; RECENT];
+        recent[0] = 1;
+        Self { hashes: Vec::new(), most: u64::MAX, recent }
     }
 }
 
@@ -101,7 +108,9 @@ impl Smallest {
     }
 
     fn keep(&mut self, hash: u64) {
-        if self.hashes.last() == Some(&hash) {
+        // A few lines are touched again and again.
+        let place = (hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - RECENT.ilog2())) as usize;
+        if std::mem::replace(&mut self.recent[place], hash) == hash {
             return;
         }
         self.hashes.push(hash);
@@ -156,6 +165,20 @@ mod tests {
         (0..2000).for_each(|line| touched.insert(line));
         let found = touched.distinct_lines() as f64;
         assert!((found / 2000.0 - 1.0).abs() < 0.06, "{found}");
+    }
+
+    #[test]
+    fn the_smallest_are_those_of_a_sorted_list() {
+        let mut smallest = Smallest::default();
+        // Each 40 times, with others in between.
+        let hashes: Vec<u64> = (0..40_000).map(|at| spatial_hash(at % 1000 * (at % 7))).collect();
+        hashes.iter().for_each(|&hash| smallest.insert(hash));
+        let mut all = [hashes, vec![0, 1]].concat();
+        all.sort();
+        all.dedup();
+        [0, 1, 0].iter().for_each(|&hash| smallest.insert(hash));
+        assert!(all.len() > KEPT);
+        assert_eq!(smallest.sorted(), all[..KEPT]);
     }
 
     #[test]

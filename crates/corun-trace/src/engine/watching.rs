@@ -3,10 +3,9 @@
 
 use super::capture::{Capture, Ended, Place, Seen};
 use super::foreseer::Foreseer;
-use super::options::EngineOptions;
+use super::page_depths::PageDepths;
 use super::pages::PAGE_LINES;
 use super::schedule::{BURST_CAPTURE_SHARE, capture_spacing};
-use super::stack::Stack;
 use super::thread::Attention;
 use super::{Engine, Thread};
 use crate::event::line_of;
@@ -16,7 +15,7 @@ use crate::event::line_of;
 pub(crate) struct Watching {
     foreseer: Foreseer,
     /// Pages touched since the stretch began.
-    pages: Stack,
+    pages: PageDepths,
     capture: Option<Box<Capture>>,
     /// A capture of this thread begins with its next block.
     due: Option<usize>,
@@ -29,7 +28,7 @@ impl Watching {
     pub(crate) fn new() -> Self {
         Self {
             foreseer: Foreseer::new(),
-            pages: Stack::new(&EngineOptions::exact()),
+            pages: PageDepths::new(),
             capture: None,
             due: None,
             next_capture: 0,
@@ -39,7 +38,7 @@ impl Watching {
 
     /// What came before is not known any more.
     fn begin_stretch(&mut self) {
-        self.pages = Stack::new(&EngineOptions::exact());
+        self.pages.clear();
     }
 
     /// A burst begins or ends: a capture that runs is given up, the next may begin at `next`.
@@ -128,14 +127,15 @@ impl Engine {
         let Some(block) = thread.block.and_then(|id| self.blocks.get(id as usize)) else { return };
         let Watching { foreseer, pages, capture, .. } = &mut self.watching;
         let line = line_of(word);
-        let known = pages.followed() as u64;
-        let page = (pages.access(line / PAGE_LINES), known);
         let instruction = block.start.wrapping_mul(4096) + u64::from(index);
         let foreseen_from = foreseer.access(instruction, line);
         if let Some(capture) = capture.as_deref_mut()
             && Some(capture.thread) == thread.number
         {
+            let page = pages.depth(line / PAGE_LINES);
             capture.access(block, index as usize, word, store, Seen { place, page, foreseen_from });
+        } else {
+            pages.touch(line / PAGE_LINES);
         }
     }
 
