@@ -19,6 +19,7 @@ mod learner;
 mod objective;
 mod packing;
 mod parts;
+mod phases;
 mod planning;
 mod search;
 mod trial;

@@ -162,15 +162,17 @@ impl Corun {
             goal.outcomes.iter().zip(&bounds).any(|(one, &bound)| one.slowdown > bound)
         };
         goals.retain(|goal| goal.situation != *now && !(is_apart && loses(goal)));
+        // A placement whose LLCs stay whole was searched for divisions, too.
+        goals.dedup_by(|one, other| one.situation == other.situation);
         let cost = Cost { model: search.model, footprint_bytes: self.footprint_bytes };
         // As a share of all threads' time until the next change.
         let time_s = horizon_s * search.threads.len() as f64;
-        let before = search.value(&from);
+        let before = search.value_over_phases(&from);
         let mut goals: Vec<(f64, f64, Predicted)> = goals
             .into_iter()
             .map(|goal| {
                 let share = cost.thread_seconds(&from, &goal, search.threads) / time_s;
-                let net = 1.0 - search.value(&goal) / before - share;
+                let net = 1.0 - search.value_over_phases(&goal) / before - share;
                 (net, share, goal)
             })
             .collect();
@@ -183,7 +185,7 @@ impl Corun {
                         && !self.was_given_up(view, running, (&from, goal))
                 } else {
                     *net >= self.least_gain_of(search)
-                        && self.is_sure(search, *share, (&from, goal))
+                        && (search.are_known() || self.is_sure(search, *share, (&from, goal)))
                 }
             })
             .map(|(_, share, goal)| Change { from, to: goal, share })

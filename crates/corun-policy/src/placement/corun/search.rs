@@ -91,6 +91,19 @@ impl Search<'_> {
 
     /// What the model says of each thread, where threads behave as in different worlds.
     fn outcomes_if(&mut self, world: impl Fn(usize) -> World, at: &Situation) -> Vec<Outcome> {
+        self.outcomes_of(|thread| (world(thread), LoadedProgram::WHOLE), at)
+    }
+
+    /// What the model says of each thread, where programs are in these phases.
+    pub(super) fn outcomes_in(&mut self, phases: &[usize], at: &Situation) -> Vec<Outcome> {
+        self.outcomes_of(|thread| (World::Likely, phases[thread]), at)
+    }
+
+    fn outcomes_of(
+        &mut self,
+        who: impl Fn(usize) -> (World, usize),
+        at: &Situation,
+    ) -> Vec<Outcome> {
         self.questions += 1;
         let machine = self.model.machine();
         let group = |index: usize| {
@@ -104,14 +117,14 @@ impl Search<'_> {
             .threads
             .iter()
             .enumerate()
-            .map(|(index, thread)| Running {
-                member: Member {
-                    program: thread.worlds.of(world(index)),
-                    phase: LoadedProgram::WHOLE,
-                    cpu: at.cpus[index],
-                },
-                home: &at.homes[index],
-                group: group(index),
+            .map(|(index, thread)| {
+                let (world, phase) = who(index);
+                let program = thread.worlds.of(world);
+                Running {
+                    member: Member { program, phase, cpu: at.cpus[index] },
+                    home: &at.homes[index],
+                    group: group(index),
+                }
             })
             .collect();
         let mut outcomes = Vec::with_capacity(running.len());
