@@ -32,7 +32,8 @@ pub(super) fn sampling(llc: &PartitionedLlc, mix: &[usize], result: &RunResult) 
     let (mut decided, mut sampled) = ((0.0, 0.0), (0.0, 0.0));
     let mut masks = vec![0; mix.len()];
     let mut is_sampling = false;
-    let mut sampled_name = String::new();
+    // Who is sampled, with how many ways.
+    let mut trial = (String::new(), String::new());
     let mut since = 0.0;
     let ends = result.log.iter().map(|entry| entry.at.as_secs_f64()).chain([result.simulated_s]);
     for (step, at) in ends.enumerate() {
@@ -42,17 +43,16 @@ pub(super) fn sampling(llc: &PartitionedLlc, mix: &[usize], result: &RunResult) 
         since = at;
         let Some(entry) = result.log.get(step) else { break };
         let Action::Partition { parts, .. } = &entry.action else { continue };
-        let name =
-            entry.reason.split_once(": sampling ").map(|(_, rest)| rest.split(" with ").next());
-        is_sampling = name.is_some();
-        match name.flatten() {
-            Some(name) => {
-                found.steps += 1;
-                found.sweeps += usize::from(name != sampled_name);
-                name.clone_into(&mut sampled_name);
-            }
-            None => sampled_name.clear(),
+        let sampling = entry.reason.split_once(": sampling ");
+        let next = sampling.and_then(|(_, rest)| rest.split_once(" with "));
+        is_sampling = next.is_some();
+        let (name, ways) = next.unwrap_or_default();
+        if is_sampling {
+            // The same again is asked for where another program has ended meanwhile.
+            found.steps += usize::from((name, ways) != (&trial.0, &trial.1));
+            found.sweeps += usize::from(name != trial.0);
         }
+        trial = (name.to_owned(), ways.to_owned());
         masks = by_app(parts, mix.len(), &app_of);
     }
     let reference = decided.1 / decided.0;
