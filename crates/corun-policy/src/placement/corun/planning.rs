@@ -164,6 +164,9 @@ impl Corun {
         goals.retain(|goal| goal.situation != *now && !(is_apart && loses(goal)));
         // A placement whose LLCs stay whole was searched for divisions, too.
         goals.dedup_by(|one, other| one.situation == other.situation);
+        if goals.is_empty() {
+            return None;
+        }
         let cost = Cost { model: search.model, footprint_bytes: self.footprint_bytes };
         // As a share of all threads' time until the next change.
         let time_s = horizon_s * search.threads.len() as f64;
