@@ -102,7 +102,9 @@ pub(crate) fn summary(found: &Validation) -> Vec<String> {
 
 /// What neighbours outside left of the last cache, and what predictions that know it come to.
 fn neighbour_lines(found: &Neighbours) -> Vec<String> {
-    let half = |ms: Option<f64>| ms.map_or("not".to_owned(), |ms| format!("{} ms", fixed(ms, 0)));
+    let half = |ms: Option<f64>| {
+        ms.map_or("longer than was waited".to_owned(), |ms| format!("{} ms", fixed(ms, 0)))
+    };
     let agreement = &found.agreement;
     let mut lines = vec![
         format!(
