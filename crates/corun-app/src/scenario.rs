@@ -33,9 +33,7 @@ impl Scenario {
         apps: &[String],
         options: ModelOptions,
     ) -> Result<Self> {
-        let model = Arc::new(Model::new(Arc::new(machine), options)?);
-        let mut scenario =
-            Self { model, names: Vec::new(), profiles: Vec::new(), programs: Vec::new() };
+        let mut scenario = Self::without_programs(machine, options)?;
         for app in apps {
             scenario.add(library.get(app.trim())?)?;
         }
@@ -47,13 +45,16 @@ impl Scenario {
     /// # Errors
     /// As [`Self::new`].
     pub fn on(&self, machine: Machine) -> Result<Self> {
-        let model = Arc::new(Model::new(Arc::new(machine), self.model.options())?);
-        let mut scenario =
-            Self { model, names: Vec::new(), profiles: Vec::new(), programs: Vec::new() };
+        let mut scenario = Self::without_programs(machine, self.model.options())?;
         for profile in &self.profiles {
             scenario.add(profile)?;
         }
         Ok(scenario)
+    }
+
+    fn without_programs(machine: Machine, options: ModelOptions) -> Result<Self> {
+        let model = Arc::new(Model::new(Arc::new(machine), options)?);
+        Ok(Self { model, names: Vec::new(), profiles: Vec::new(), programs: Vec::new() })
     }
 
     fn add(&mut self, profile: &Profile) -> Result {

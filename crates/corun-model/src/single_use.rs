@@ -89,7 +89,7 @@ struct Found {
 
 /// What becomes of a line from one use to the next.
 #[derive(Debug, Clone, Copy)]
-struct Interval {
+struct BetweenUses {
     /// The chances that it is still there after a miss, and after a hit.
     back: f64,
     left: f64,
@@ -136,7 +136,7 @@ impl Lives {
         let stages = f64::from(self.stages);
         let [left, left_of_one_more, left_of_two_more] =
             [0, 1, 2].map(|more| left_of(self.stages + more, stages * distance));
-        let whole = Interval {
+        let whole = BetweenUses {
             back: (-distance / self.once).exp(),
             left,
             once: self.once * (1.0 - (-distance / self.once).exp()),
@@ -146,7 +146,7 @@ impl Lives {
         // distance, by the distance.
         let back = whole.once / distance;
         let squares = (1.0 + stages.recip()) * (1.0 - left_of_two_more) / distance;
-        let part = Interval {
+        let part = BetweenUses {
             back,
             left: whole.again / distance,
             once: self.once * (1.0 - back),
@@ -155,7 +155,7 @@ impl Lives {
         let mean = |whole: f64, part: f64| whole + self.next_line * (part - whole);
         let back = mean(whole.back, part.back);
         let hit = back / (back + 1.0 - mean(whole.left, part.left));
-        let there = |interval: Interval| hit * interval.again + (1.0 - hit) * interval.once;
+        let there = |interval: BetweenUses| hit * interval.again + (1.0 - hit) * interval.once;
         Found { hit, there: mean(there(whole), 2.0 * there(part)) / distance }
     }
 

@@ -34,7 +34,7 @@ pub use earlier::EarlierRun;
 pub use estimate::{Estimate, estimate};
 pub use keep::{KeepError, Kept, keep};
 pub use measure::{CoreUse, LeftOut, Measured, MeasuredGroup, MeasuredSolo, measure};
-pub use neighbours::{NeighbourAgreements, Neighbours};
+pub use neighbours::{NeighbourAgreements, NeighbourFindings};
 pub use once::RunError;
 pub use plan::{ProgramGroup, RoundPlan, random_groups};
 pub use validation::{Agreements, Alone, LeftOutProgram, MemberOf, Together, Validation, Without};
@@ -55,7 +55,7 @@ pub struct TimedProgram {
 
 /// A last cache that others outside the machine use, too.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct SharedCache {
+pub struct LastCache {
     /// Size of the largest cache before it, in bytes.
     pub private_bytes: f64,
     /// Its size in bytes.
@@ -74,7 +74,7 @@ pub struct Conditions {
     /// machine.
     pub same_llc_ns: Option<f64>,
     /// The caches of the first CPU, where others outside the machine use the last one.
-    pub shared_cache: Option<SharedCache>,
+    pub shared_cache: Option<LastCache>,
     /// A run that takes longer is ended, and its program left out.
     pub limit: Duration,
 }

@@ -12,7 +12,7 @@ use corun_machine::CpuId;
 
 use crate::measure::{GroupRun, Runner, SoloRun};
 use crate::once::{Run, RunError, bind, run};
-use crate::{Conditions, SharedCache, TimedProgram};
+use crate::{Conditions, LastCache, TimedProgram};
 
 /// The machine that is here.
 pub(crate) struct Native<'a> {
@@ -26,7 +26,7 @@ impl<'a> Native<'a> {
         subjects: &'a [TimedProgram],
         conditions: &'a Conditions,
     ) -> Result<Self, RunError> {
-        let looks = conditions.shared_cache.map(|SharedCache { private_bytes, bytes }| {
+        let looks = conditions.shared_cache.map(|LastCache { private_bytes, bytes }| {
             let looks = NeighbourLooks::new(private_bytes, bytes);
             looks.map(Mutex::new).map_err(refused("looking at lines of the last cache"))
         });
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn programs_run_alone_and_together() {
         let subjects = [subject("one", WORK), subject("bad", "exit 3")];
-        let shared_cache = Some(SharedCache { private_bytes: 65536.0, bytes: 1048576.0 });
+        let shared_cache = Some(LastCache { private_bytes: 65536.0, bytes: 1048576.0 });
         let conditions = Conditions { shared_cache, ..conditions(2) };
         let native = Native::new(&subjects, &conditions).unwrap();
         let alone = native.alone(0, &|| false).unwrap();

@@ -10,7 +10,7 @@ use crate::Agreement;
 
 /// What the neighbours did, and how near predictions are by it.
 #[derive(Debug, Serialize)]
-pub struct Neighbours {
+pub struct NeighbourFindings {
     /// What was seen of them.
     #[serde(flatten)]
     pub seen: NeighbourUse,
@@ -36,7 +36,7 @@ pub struct NeighbourAgreements {
     pub clear_slowdowns: Agreement,
 }
 
-impl Neighbours {
+impl NeighbourFindings {
     pub(crate) fn new(
         seen: &NeighbourUse,
         calibrated: &Machine,

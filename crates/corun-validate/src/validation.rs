@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::neighbours::as_they_were;
 use crate::{
     Agreement, CacheUse, CoreUse, Estimate, Measured, MeasuredGroup, MeasuredSolo,
-    NeighbourAgreements, Neighbours, Pair, RoundPlan, agreement,
+    NeighbourAgreements, NeighbourFindings, Pair, RoundPlan, agreement,
 };
 
 /// The JSON document. docs/json.md is its reference.
@@ -25,7 +25,7 @@ pub struct Validation {
     /// How often groups shared a cache.
     pub cache: CacheUse,
     /// What others outside the machine left of the last cache meanwhile; none where nobody looked.
-    pub neighbours: Option<Neighbours>,
+    pub neighbours: Option<NeighbourFindings>,
     /// Programs alone.
     pub alone: Vec<Alone>,
     /// Groups of programs.
@@ -144,12 +144,12 @@ impl Validation {
         unfit: Vec<(String, String)>,
     ) -> Result<Self> {
         let (alone, groups) = compared(scenario, plan, cpus, measured);
-        let neighbours = measured.neighbours.as_ref().map(|seen| -> Result<Neighbours> {
+        let neighbours = measured.neighbours.as_ref().map(|seen| -> Result<NeighbourFindings> {
             let (alone, groups) = compared(&as_they_were(scenario, seen)?, plan, cpus, measured);
             let Agreements { alone, cpi, slowdowns, clear_slowdowns, .. } =
                 agreements(&alone, &groups);
             let agreement = NeighbourAgreements { alone, cpi, slowdowns, clear_slowdowns };
-            Ok(Neighbours::new(seen, scenario.machine(), agreement))
+            Ok(NeighbourFindings::new(seen, scenario.machine(), agreement))
         });
         let failed = measured.left_out.iter();
         let failed = failed.map(|one| (scenario.names[one.subject].clone(), one.why.to_string()));

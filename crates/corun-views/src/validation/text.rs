@@ -1,7 +1,9 @@
 //! The validation for the terminal.
 
 use corun_report::{Columns, counted, fixed, signed};
-use corun_validate::{Agreement, Alone, Estimate, MemberOf, Neighbours, Validation, Without};
+use corun_validate::{
+    Agreement, Alone, Estimate, MemberOf, NeighbourFindings, Validation, Without,
+};
 
 /// Cases of each kind that are shown as the worst.
 const WORST: usize = 5;
@@ -101,7 +103,7 @@ pub(crate) fn summary(found: &Validation) -> Vec<String> {
 }
 
 /// What neighbours outside left of the last cache, and what predictions that know it come to.
-fn neighbour_lines(found: &Neighbours) -> Vec<String> {
+fn neighbour_lines(found: &NeighbourFindings) -> Vec<String> {
     let half = |ms: Option<f64>| {
         ms.map_or("longer than was waited".to_owned(), |ms| format!("{} ms", fixed(ms, 0)))
     };

@@ -7,7 +7,7 @@ use corun_linux::{NoiseMeter, Roots};
 use corun_machine::{CpuId, CpuSet, Machine, discover};
 use corun_profile::{Library, Profile, ProfileData};
 use corun_validate::{
-    Conditions, EarlierRun, KeepError, Kept, ProgramGroup, RoundPlan, RunError, SharedCache,
+    Conditions, EarlierRun, KeepError, Kept, LastCache, ProgramGroup, RoundPlan, RunError,
     TimedProgram, Validation, keep, measure, random_groups,
 };
 use corun_views::validation;
@@ -173,12 +173,12 @@ fn subject(profile: &Profile) -> Option<TimedProgram> {
 }
 
 /// The caches of a CPU (index), where its machine file says that others outside use the last one.
-fn shared_cache(machine: &Machine, cpu: usize) -> Option<SharedCache> {
+fn shared_cache(machine: &Machine, cpu: usize) -> Option<LastCache> {
     let llc = &machine.llcs()[machine.cpus()[cpu].llc];
     let is_shared = !machine.objects()[llc.object?].idle_survival.is_empty();
     let private = machine.private_cache(cpu)?.size_bytes;
     let bytes = llc.cache.as_ref()?.size_bytes;
-    is_shared.then_some(SharedCache { private_bytes: private as f64, bytes: bytes as f64 })
+    is_shared.then_some(LastCache { private_bytes: private as f64, bytes: bytes as f64 })
 }
 
 /// CPUs (indices) of the machine under the LLC with most of them that may be used here.
