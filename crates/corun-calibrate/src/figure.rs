@@ -146,13 +146,6 @@ impl From<Access> for Rate {
 }
 
 impl Figure {
-    /// Is the value that of the quarter of the rounds which gives the least? How a cache replaces its lines is the same all the
-    /// time; what neighbours outside the machine push out while a stream passes counts for the stream, and the pauses that
-    /// are to tell it meet other neighbours. So the quarter in which they disturbed the least is the nearest.
-    pub(crate) fn is_least_of_quarters(&self) -> bool {
-        matches!(self, Self::Cache(_, _, CacheFigure::SingleUseLife))
-    }
-
     /// The cache whose sharing the figure is about: it means nothing where CPUs did not share that.
     pub(crate) fn shared_cache(&self) -> Option<SharedCache> {
         match self {
@@ -253,9 +246,8 @@ impl Figure {
             ),
             Self::Cache(_, _, CacheFigure::SingleUseLife) => (
                 "cache.single_use_life",
-                "lines that were used again and rest while a stream of reads passes, of another core where there is one: the rest of the \
-                 cache over the length of the stream that leaves half, less what pauses lose meanwhile; the least that a quarter of \
-                 the rounds gives",
+                "single loads of lines at random, alone and beside a stream of reads, of another core where there is one: what the \
+                 model needs for the share of them that misses",
             ),
             Self::Cache(_, _, CacheFigure::RandomUseLife) => (
                 "cache.random_use_life",

@@ -9,7 +9,7 @@ use corun_machine::{CpuId, Machine};
 use crate::cpus::{Cpus, data_caches};
 use crate::estimate::FigureRange;
 use crate::experiment::idle::LEAST_LEFT;
-use crate::experiment::streaming::least_life;
+use crate::experiment::streaming::LEAST_LIFE;
 use crate::figure::{CacheFigure, CoreFigure, CurvePart, Figure};
 use crate::replacement::BUSY_SHARE;
 use crate::turns::Sharing;
@@ -204,24 +204,20 @@ impl Findings<'_> {
     /// is the only one.
     fn streaming(&self, core_type: usize, caches: &[(u32, f64)], notes: &mut Vec<String>) {
         let of = self.of_type(core_type);
-        let [.., (_, private_bytes), (level, llc_bytes)] = *caches else { return };
+        let [.., _, (level, _)] = *caches else { return };
         let life = Figure::Cache(core_type, level, CacheFigure::SingleUseLife);
         match self.figures.get(&life) {
             None if self.sharing.left_out.contains(&life) => {
                 notes.push(format!("Without a share of a stream's life, L{level}{of} counts as LRU."));
             }
             None => notes.push(format!(
-                "How long lines of a stream stay in L{level}{of} could not be told: too few of other \
-                 lines stay there even without a stream. It counts as LRU."
+                "How long lines of a stream stay in L{level}{of} could not be told: hardly any other lines \
+                 stay there even without a stream. It counts as LRU."
             )),
-            Some(life) if life.value <= least_life(private_bytes, llc_bytes) * (1.0 + 1e-9) => {
-                notes.push(format!(
-                    "Streams pushed hardly more of the lines of L{level}{of} out that are used again than pauses \
-                     as long: lines of a stream may stay for less than the share of {:.2} of their life that the \
-                     file has.",
-                    life.value
-                ));
-            }
+            Some(life) if life.value <= LEAST_LIFE => notes.push(format!(
+                "Beside a stream hardly more of the lines of L{level}{of} were gone when they were used again than \
+                 without: lines of a stream may stay for less than the share of {LEAST_LIFE} of their life that the file has."
+            )),
             Some(_) => {}
         }
     }
@@ -426,7 +422,7 @@ mod tests {
         ] {
             assert!(has(&some, part), "{part}: {some:#?}");
         }
-        for part in ["too few of other lines", "No two CPUs"] {
+        for part in ["hardly any other lines", "No two CPUs"] {
             assert!(!has(&some, part), "{part}: {some:#?}");
         }
         sharing = Sharing { apart: 0, only_apart: [].into(), left_out: vec![], ..sharing };
@@ -447,8 +443,7 @@ mod tests {
             (held(2), estimate(240.0, 250.0, 256.0)),
             (held(3), estimate(2000.0, 3000.0, 4000.0)),
             (Figure::Cache(0, 3, CacheFigure::LeftAtOnce), estimate(0.0, 0.04, 0.2)),
-            // Of 8192 KiB seven eighths, over 8 times as much, and of that a fifth.
-            (Figure::Cache(0, 3, CacheFigure::SingleUseLife), estimate(0.02, 0.021875, 0.02)),
+            (Figure::Cache(0, 3, CacheFigure::SingleUseLife), estimate(0.01, 0.01, 0.02)),
             (Figure::SpeedBeside(0, 2), estimate(0.5, 0.6, 0.7)),
             (Figure::Core(0, CoreFigure::SmtYield), estimate(1.2, 1.2, 1.2)),
             (loaded(0, CurvePart::MbPerS), estimate(500.0, 500.0, 500.0)),
@@ -462,7 +457,7 @@ mod tests {
             "L2 and L3 differ by less than the noise: 12.0 (11.0 to 30.0) and 33.0 (28.0 to 40.0)",
             "Of the 8192 KiB of L3, a program alone gets 3000 (2000 to 4000) KiB",
             "came into L3, 4 % were left at once",
-            "less than the share of 0.02 of their life",
+            "less than the share of 0.01 of their life",
             "CPUs 0 and 2 count as two cores, and run at 60 %",
             "beside their 9000 MB/s its latency is 4 % higher",
             "changed by more than 50 % while they were measured: cache.L2.latency_cycles, cache.L3.effective_kib",

@@ -124,17 +124,14 @@ impl Measured {
         figures.into_keys().filter(|figure| self.means_nothing(figure)).collect()
     }
 
-    /// The figures of all rounds, with what each quarter of the rounds gives; where a figure is that of the least quarter,
-    /// that one.
+    /// The figures of all rounds, with what each quarter of the rounds gives.
     pub(crate) fn figures(&self) -> BTreeMap<Figure, FigureRange> {
         let all = self.experiment.figures(&self.samples.all());
         let parts: Vec<BTreeMap<Figure, f64>> =
             self.samples.quarters().iter().map(|part| self.experiment.figures(part)).collect();
         let estimate = |(figure, value): (Figure, f64)| {
             let seen = parts.iter().filter_map(|part| part.get(&figure).copied());
-            let range = FigureRange::new(value, seen);
-            let value = if figure.is_least_of_quarters() { range.low } else { range.value };
-            (figure, FigureRange { value, ..range })
+            (figure, FigureRange::new(value, seen))
         };
         let counts =
             |(figure, value): &(Figure, f64)| value.is_finite() && !self.means_nothing(figure);
@@ -223,15 +220,13 @@ mod tests {
 
     use super::*;
     use crate::estimate::Estimator;
-    use crate::figure::{CacheFigure, KernelFigure};
+    use crate::figure::KernelFigure;
 
     /// Counts its turns; the first attempt at each is disturbed where it is told so.
     struct Counting {
         turns: Vec<u32>,
         disturbed: bool,
     }
-
-    const LEAST: Figure = Figure::Cache(0, 3, CacheFigure::SingleUseLife);
 
     const FIGURE: Figure = Figure::Kernel(KernelFigure::SystemCall);
 
@@ -250,7 +245,7 @@ mod tests {
         }
 
         fn figures(&self, values: &Values<'_>) -> BTreeMap<Figure, f64> {
-            [FIGURE, LEAST].map(|figure| (figure, values.at(0, Estimator::Typical))).into()
+            [(FIGURE, values.at(0, Estimator::Typical))].into()
         }
     }
 
@@ -295,8 +290,6 @@ mod tests {
         // The samples of a point are 1, 2, 3, 4: the median is 2.5, a quarter is a round.
         let estimate = rounds.measured[0].figures()[&FIGURE];
         assert_eq!(estimate, FigureRange { value: 2.5, low: 1.0, high: 4.0 });
-        let least = rounds.measured[0].figures()[&LEAST];
-        assert_eq!(least, FigureRange { value: 1.0, low: 1.0, high: 4.0 });
     }
 
     #[test]

@@ -52,6 +52,7 @@ pub use program::{
     CacheGroup, Flow, LoadedPhase, LoadedProgram, LoadedStretch, Member, PhaseMix, Running,
 };
 pub use scratch::Scratch;
+pub use single_use::LineLives;
 pub use site::{DEFAULT_MEMORY_LATENCY_NS, DEFAULT_SMT_THROUGHPUT};
 pub use stretch::{PassedDomain, Stretched};
 pub use turns::{MOST_MOMENTS, moments, slowdowns_in_turns};

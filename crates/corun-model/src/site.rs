@@ -4,7 +4,7 @@
 use corun_machine::{Cache, CacheType, CoreType, Inclusion, KernelCosts, Machine, Smt};
 
 use crate::error::ModelError;
-use crate::single_use::Lives;
+use crate::single_use::LineLives;
 
 /// Local memory latency in ns where the machine does not say: that of an idle server of the
 /// 2010s as lmbench-like tools show it (80-100 ns).
@@ -245,11 +245,11 @@ impl Site {
     }
 
     /// How long lines of the LLC stay, relative to those that are used again.
-    pub(crate) fn lives(&self) -> Lives {
+    pub(crate) fn lives(&self) -> LineLives {
         let once = self.random_use_life.unwrap_or(self.single_use_life);
         let prefetching = self.core.prefetching.as_ref();
         let next_line = prefetching.and_then(|known| known.next_line).unwrap_or(0.0);
-        Lives::of(self.single_use_life, once, next_line)
+        LineLives::of(self.single_use_life, once, next_line)
     }
 
     /// The time in seconds for which a line of the LLC stays on average that was used again and that nobody on the machine

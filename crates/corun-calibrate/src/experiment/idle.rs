@@ -160,9 +160,14 @@ pub(super) fn load_ns(load: impl FnOnce()) -> f64 {
     start.elapsed().as_nanos() as f64
 }
 
+/// The time from which on a load is a miss, given that of a load near the core and of a miss.
+pub(super) fn hits_below_ns(near: f64, far: f64) -> f64 {
+    near + MISS_SHARE * (far - near)
+}
+
 /// The share of loads that are no misses, given the times of a load near the core and of a miss.
 pub(super) fn hits(times: &[f64], near: f64, far: f64) -> f64 {
-    let miss = near + MISS_SHARE * (far - near);
+    let miss = hits_below_ns(near, far);
     let hits = times.iter().filter(|ns| **ns < miss).count();
     if miss.is_finite() { hits as f64 / times.len() as f64 } else { f64::NAN }
 }

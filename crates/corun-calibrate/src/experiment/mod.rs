@@ -12,6 +12,7 @@ pub(crate) mod memory_walk;
 pub(crate) mod next_line;
 pub(crate) mod parallelism;
 pub(crate) mod prefetching;
+mod random_uses;
 pub(crate) mod rates;
 pub(crate) mod siblings;
 pub(crate) mod streaming;
