@@ -121,8 +121,8 @@ impl StreamResistance {
         let (beside, bytes_per_ms) = self.beside_stream(limit_ns)?;
         self.once_by_again.extend(alone.once_by_again);
         let used = self.uses.bytes() / self.llc_bytes;
-        let sharing = Sharing { used, streamed: bytes_per_ms / self.llc_bytes, alone, beside };
-        Ok(sharing.single_use_life(median(&self.once_by_again)))
+        let shares = CacheShares { used, streamed: bytes_per_ms / self.llc_bytes, alone, beside };
+        Ok(shares.single_use_life(median(&self.once_by_again)))
     }
 }
 
@@ -171,7 +171,7 @@ fn beside_stream<T>(
 
 /// A cache that lines used at random, a stream and neighbours outside the machine share.
 #[derive(Debug, Clone, Copy)]
-struct Sharing {
+struct CacheShares {
     /// The lines that are used, as a share of the cache.
     used: f64,
     /// The stream, as a multiple of the cache a ms.
@@ -180,7 +180,7 @@ struct Sharing {
     beside: Uses,
 }
 
-impl Sharing {
+impl CacheShares {
     /// The life of a stream's lines as a machine file has it (`single_use_life`); none where hardly a line stays without the
     /// stream.
     ///
@@ -284,22 +284,23 @@ mod tests {
         // neighbours take 1 - 0.1 in these. Beside the stream 0.5: t = 10, the neighbours hold 0.225 and the lines 0.0625, and the stream,
         // which brings in 1/8 of the cache a ms, 0.7125: 0.57 of what comes in during t. By times that leave half, ln 2.
         let uses = |missed| Uses { missed, round_ms: 10.0, once_by_again: None };
-        let sharing = Sharing { used: 0.125, streamed: 0.125, alone: uses(0.2), beside: uses(0.5) };
-        let life = sharing.single_use_life(Some(1.0)).unwrap();
+        let shares =
+            CacheShares { used: 0.125, streamed: 0.125, alone: uses(0.2), beside: uses(0.5) };
+        let life = shares.single_use_life(Some(1.0)).unwrap();
         assert!((life - 0.57 / std::f64::consts::LN_2).abs() < 1e-6, "{life}");
     }
 
     #[test]
     fn a_stream_that_takes_nothing_has_the_least_figure() {
         let uses = Uses { missed: 0.3, round_ms: 10.0, once_by_again: None };
-        let sharing = Sharing { used: 0.125, streamed: 1.0, alone: uses, beside: uses };
-        assert_eq!(sharing.single_use_life(Some(0.4)), Some(LEAST_LIFE));
+        let shares = CacheShares { used: 0.125, streamed: 1.0, alone: uses, beside: uses };
+        assert_eq!(shares.single_use_life(Some(0.4)), Some(LEAST_LIFE));
     }
 
     #[test]
     fn nothing_is_said_where_no_line_stays() {
         let uses = |missed| Uses { missed, round_ms: 10.0, once_by_again: None };
-        let sharing = |alone, beside| Sharing {
+        let sharing = |alone, beside| CacheShares {
             used: 0.125,
             streamed: 1.0,
             alone: uses(alone),
@@ -308,7 +309,7 @@ mod tests {
         for one in [sharing(0.995, 1.0), sharing(f64::NAN, 0.5), sharing(0.5, f64::NAN)] {
             assert_eq!(one.single_use_life(Some(0.4)), None);
         }
-        let unstreamed = Sharing { streamed: 0.0, ..sharing(0.3, 0.6) };
+        let unstreamed = CacheShares { streamed: 0.0, ..sharing(0.3, 0.6) };
         assert_eq!(unstreamed.single_use_life(None), None);
     }
 
@@ -324,8 +325,8 @@ mod tests {
             let beside = found(lives, stream, (outside, streamed));
             let can_be_told = |uses: Uses| (LEAST_SHARE..1.0 - LEAST_SHARE).contains(&uses.missed);
             prop_assume!(can_be_told(alone) && can_be_told(beside));
-            let sharing = Sharing { used: 0.125, streamed, alone, beside };
-            let told = sharing.single_use_life(Some(once)).unwrap();
+            let shares = CacheShares { used: 0.125, streamed, alone, beside };
+            let told = shares.single_use_life(Some(once)).unwrap();
             prop_assert!((told / life - 1.0).abs() < 1e-3, "{told} {life}");
         }
 
@@ -333,8 +334,8 @@ mod tests {
         #[test]
         fn without_neighbours_the_model_finds_what_was_measured(missed in 0.05..0.9f64, streamed in 0.2..1.0f64) {
             let uses = |missed| Uses { missed, round_ms: 10.0, once_by_again: None };
-            let sharing = Sharing { used: 0.125, streamed, alone: uses(0.0), beside: uses(missed) };
-            let told = sharing.single_use_life(None).unwrap();
+            let shares = CacheShares { used: 0.125, streamed, alone: uses(0.0), beside: uses(missed) };
+            let told = shares.single_use_life(None).unwrap();
             prop_assume!(told > LEAST_LIFE * 1.01 && told < 0.99);
             let lives = LineLives::of(told, told, 0.0);
             let again = found(lives, told * lives.median(), (f64::INFINITY, streamed));
