@@ -34,11 +34,15 @@ for ((at = 0; at < ${#arguments[@]}; at++)); do
   esac
 done
 
-# A benchmark is built for its lints alone. Unoptimised, these unit tests are built in two fifths of the CPU time or less and take
-# little longer; those of the model and the simulator would take 6 and 5 times as long. The libraries stay optimised for all others.
+# A benchmark is built for its lints alone. Most of what these tests run is the libraries, which stay optimised: so built, they take
+# a fifth to four fifths of the CPU time and run as long. docs/benchmarks.md has figures, also of those that would run longer.
 cheap=()
 [[ $source != */benches/* ]] || cheap=(-C opt-level=0 -C debuginfo=0)
-[[ -z $is_test || ! $source =~ ^crates/corun-(policy|profile)/src/lib.rs$ ]] || cheap=(-C opt-level=0)
+if [[ -n $is_test && $source =~ ^crates/corun-((cache|optimal|policy|profile|scx)/src/lib.rs$|(model|optimal)/tests/) ]]; then
+  cheap=(-C opt-level=0)
+elif [[ -n $is_test && $source =~ ^crates/corun-(model|sim)/src/lib.rs$ ]]; then
+  cheap=(-C opt-level=1)
+fi
 "$bin/clippy-driver" "$@" "${cheap[@]}"
 
 # The programs' own documentation is read whole, as by `cargo doc`.

@@ -42,6 +42,10 @@ bounded "making the Python environment" 900 scripts/test-python.sh --environment
 environment=$!
 running+=("$environment")
 
+# State from which changed crates are built faster the next time is written to the disk at a cost; most runs are of fresh clones
+# or follow a merge.
+export CARGO_INCREMENTAL=${CARGO_INCREMENTAL:-0}
+
 # Crates of the workspace are linted, with their documentation, as they are built. The underscored word is what cargo clippy
 # itself separates the arguments with that it hands to its driver: these are `-D warnings`.
 CORUN_SYSROOT=$(rustc --print sysroot)

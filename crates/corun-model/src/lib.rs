@@ -16,6 +16,7 @@ mod domains;
 mod error;
 mod imported;
 mod interval;
+mod known_replays;
 mod local;
 mod masks;
 mod model;

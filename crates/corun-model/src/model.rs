@@ -7,11 +7,11 @@ use corun_profile::{Phase, Profile, ProfileData, Stretch, TABLE_INSTRUCTIONS};
 use rayon::prelude::*;
 
 use crate::bandwidth::{self, LimitBandwidth};
-use crate::core::SampledPhase;
 use crate::domains::Domains;
 use crate::error::ModelError;
 use crate::imported;
 use crate::interval;
+use crate::known_replays::Replays;
 use crate::options::{BandwidthModel, Compatibility, MAX_SOLO_PEAK_SHARE, ModelOptions, SpaceLaw};
 use crate::outcome::{Demand, Outcome};
 use crate::pipeline::{self, Context};
@@ -132,23 +132,22 @@ impl Model {
             .map_err(|fault| ModelError::Profile { program: profile.name.clone(), fault })?;
         let phases: Vec<(f64, Option<PhaseMix>, Vec<PhaseTable>)> = match &profile.data {
             ProfileData::Recording(recording) => {
-                let traces = crate::core::unpack(&profile.name, &recording.micro_traces)?;
                 let run_instructions = profile.instructions() as f64;
+                let replays = Replays::of(&profile.name, &recording.micro_traces);
                 let phase = |phase: &Phase| {
                     let phase = &phase.with_curve_to_footprint();
-                    let core = phase.core.as_ref();
-                    let sampled = core.and_then(|core| SampledPhase::new(phase, core, &traces));
-                    let tables = self.sites.par_iter().map(|site| match &sampled {
-                        Some(sampled) => replayed::table(phase, sampled, run_instructions, site),
+                    let points = replays.points(phase, &self.sites)?;
+                    let tables = self.sites.iter().enumerate().map(|(at, site)| match &points {
+                        Some(points) => replayed::table(phase, &points[at], run_instructions, site),
                         None => interval::table(phase, site),
                     });
                     let mix = PhaseMix {
                         l1_accesses_pki: phase.data_accesses_pki,
                         branches_pki: phase.mix.branches_pki,
                     };
-                    (phase.instructions as f64, Some(mix), tables.collect())
+                    Ok((phase.instructions as f64, Some(mix), tables.collect()))
                 };
-                recording.phases.par_iter().map(phase).collect()
+                recording.phases.par_iter().map(phase).collect::<Result<_, ModelError>>()?
             }
             ProfileData::Table(table) => {
                 let kind = self.options.compatibility;

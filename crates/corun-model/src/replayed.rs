@@ -24,23 +24,23 @@ const LEAST_STEP_MPKI: f64 = 0.02;
 const MORE_LATENCY: f64 = 0.5;
 
 /// What a phase takes an instruction where it misses so much.
-#[derive(Debug, Clone, Copy)]
-struct Point {
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Point {
     mpki: f64,
     stack: CpiStack,
     /// Cycles that grow in proportion to the memory latency.
     memory: f64,
 }
 
-/// Tabulates a phase at a site, of a program that runs so many instructions from its start to its end.
+/// Tabulates a phase at a site, of a program that runs so many instructions from its start to its end. `points`: what
+/// [`points`] found there.
 pub(crate) fn table(
     phase: &Phase,
-    sampled: &SampledPhase,
+    points: &[Point],
     run_instructions: f64,
     site: &Site,
 ) -> PhaseTable {
     let filling = phase.filling_curve();
-    let points = points(phase, &filling, sampled, site);
     let ages = Ages::new(phase, &filling, site);
     let kernel = kernel_cycles(phase, site, run_instructions);
     let knots = sizes(phase, site).into_iter().map(|bytes| {
@@ -48,10 +48,10 @@ pub(crate) fn table(
         let mut mpki = kept;
         // Lines grow older the slower the program runs, and more of them are gone then.
         for _ in 0..if ages.is_empty() { 0 } else { AGE_ROUNDS } {
-            let cpi = between(&points, mpki).0.total();
+            let cpi = between(points, mpki).0.total();
             mpki = kept + ages.lost(site, bytes, cpi);
         }
-        knot(phase, site, (bytes, mpki, kernel), &points)
+        knot(phase, site, (bytes, mpki, kernel), points)
     });
     let (knots, stacks) = knots.unzip();
     PhaseTable::new(parts(phase, site, knots, stacks), site)
@@ -150,13 +150,9 @@ fn kernel_cycles(phase: &Phase, site: &Site, run_instructions: f64) -> f64 {
 }
 
 /// Replays at several miss rates, the highest first: at the ends, and between them as long as a
-/// straight line does not tell what is there.
-fn points(
-    phase: &Phase,
-    filling: &MissRateCurve,
-    sampled: &SampledPhase,
-    site: &Site,
-) -> Vec<Point> {
+/// straight line does not tell what is there. `sampled`: the micro-traces that stand for the phase.
+pub(crate) fn points(phase: &Phase, sampled: &SampledPhase, site: &Site) -> Vec<Point> {
+    let filling = &phase.filling_curve();
     let at = |bytes: f64| phase.curve.mpki(site.curve_bytes(bytes).max(1.0)).value;
     let (most, least) = (at(0.0), at(site.llc_bytes / site.single_use_life));
     let l1_cycles = site.l1_latency_ns * site.core.clock_mhz * 1e-3;

@@ -1,0 +1,173 @@
+//! Replays that this process has made before.
+//!
+//! Replaying a program's micro-traces is most of what loading a program takes, and depends on nothing but the program and
+//! the site. A server that answers question after question, a Python process and a run of many studies load the same programs
+//! on the same machines again and again, each time for a model of its own.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
+
+use corun_profile::{MicroTrace, MicroTraces, Phase};
+use rayon::prelude::*;
+
+use crate::ModelError;
+use crate::core::SampledPhase;
+use crate::replayed::{self, Point};
+use crate::site::Site;
+
+/// Phases that are kept at most, each with its sites: some 10 KiB, and 2 KiB a site. All are forgotten beyond.
+const MOST_PHASES: usize = 1024;
+
+/// Sites of a phase that are kept at most.
+const MOST_SITES: usize = 32;
+
+/// A phase of a recording and what its replays found.
+struct Known {
+    traces: MicroTraces,
+    phase: Phase,
+    by_site: Vec<(Site, Arc<[Point]>)>,
+}
+
+/// Instructions and footprint of a phase: few phases share both.
+type Key = (u64, u64);
+
+static KNOWN: LazyLock<Mutex<HashMap<Key, Vec<Known>>>> = LazyLock::new(Mutex::default);
+
+fn key(phase: &Phase) -> Key {
+    (phase.instructions, phase.footprint_bytes)
+}
+
+impl Known {
+    fn is_of(&self, phase: &Phase, traces: &MicroTraces) -> bool {
+        self.phase == *phase && self.traces == *traces
+    }
+}
+
+/// The replays of a recording's phases.
+pub(crate) struct Replays<'a> {
+    program: &'a str,
+    packed: &'a MicroTraces,
+    unpacked: OnceLock<Result<Vec<MicroTrace>, ModelError>>,
+}
+
+impl<'a> Replays<'a> {
+    /// Of a program with these micro-traces, which are unpacked when a replay is not known.
+    pub(crate) fn of(program: &'a str, packed: &'a MicroTraces) -> Self {
+        Self { program, packed, unpacked: OnceLock::new() }
+    }
+
+    /// What replays of a phase find at each site, in their order; none where no traces stand for the phase.
+    ///
+    /// # Errors
+    /// [`ModelError::MicroTraces`] when the traces cannot be unpacked.
+    pub(crate) fn points(
+        &self,
+        phase: &Phase,
+        sites: &[Site],
+    ) -> Result<Option<Vec<Arc<[Point]>>>, ModelError> {
+        let known: Vec<_> = sites.iter().map(|site| self.known(phase, site)).collect();
+        if let Some(all) = known.iter().cloned().collect() {
+            return Ok(Some(all));
+        }
+        let traces = self.unpacked()?;
+        let core = phase.core.as_ref();
+        let Some(sampled) = core.and_then(|core| SampledPhase::new(phase, core, traces)) else {
+            return Ok(None);
+        };
+        let made = known
+            .into_par_iter()
+            .zip(sites)
+            .map(|(known, site)| known.unwrap_or_else(|| self.keep(phase, site, &sampled)));
+        Ok(Some(made.collect()))
+    }
+
+    fn unpacked(&self) -> Result<&[MicroTrace], ModelError> {
+        let unpacked = self.unpacked.get_or_init(|| crate::core::unpack(self.program, self.packed));
+        unpacked.as_deref().map_err(Clone::clone)
+    }
+
+    fn known(&self, phase: &Phase, site: &Site) -> Option<Arc<[Point]>> {
+        let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let one = known.get(&key(phase))?.iter().find(|one| one.is_of(phase, self.packed))?;
+        let (_, points) = one.by_site.iter().find(|(at, _)| at == site)?;
+        Some(points.clone())
+    }
+
+    /// Makes the replays of a phase at a site, and keeps what they find.
+    fn keep(&self, phase: &Phase, site: &Site, sampled: &SampledPhase) -> Arc<[Point]> {
+        let points: Arc<[Point]> = replayed::points(phase, sampled, site).into();
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.values().map(Vec::len).sum::<usize>() >= MOST_PHASES {
+            known.clear();
+        }
+        let of_key = known.entry(key(phase)).or_default();
+        let place = of_key.iter().position(|one| one.is_of(phase, self.packed));
+        let place = place.unwrap_or_else(|| {
+            let (traces, phase) = (self.packed.clone(), phase.clone());
+            of_key.push(Known { traces, phase, by_site: Vec::new() });
+            of_key.len() - 1
+        });
+        let by_site = &mut of_key[place].by_site;
+        if by_site.len() >= MOST_SITES {
+            by_site.clear();
+        }
+        by_site.push((site.clone(), points.clone()));
+        points
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use corun_machine::preset;
+    use corun_profile::{Library, ProfileData, Recording};
+
+    use super::*;
+    use crate::{Model, ModelOptions};
+
+    fn recording(name: &str) -> Recording {
+        let library = Library::shipped().unwrap();
+        let ProfileData::Recording(recording) = &library.get(name).unwrap().data else {
+            panic!("{name} is a table")
+        };
+        recording.clone()
+    }
+
+    /// The first CPU's.
+    fn site(machine: &str) -> Site {
+        let machine = Arc::new(preset(machine).unwrap());
+        Model::new(machine, ModelOptions::default()).unwrap().site(0).clone()
+    }
+
+    /// The points at the first site.
+    fn points(traces: &MicroTraces, phase: &Phase, sites: &[Site]) -> Arc<[Point]> {
+        let found = Replays::of("a", traces).points(phase, sites).unwrap().unwrap();
+        found[0].clone()
+    }
+
+    #[test]
+    fn what_was_replayed_is_known_for_this_phase_these_traces_and_this_site_alone() {
+        let [one, other] = ["gawk", "lua"].map(recording);
+        let (phase, traces) = (&one.phases[0], &one.micro_traces);
+        let here = &[site("xeon-x5365")];
+        let first = points(traces, phase, here);
+        let fresh = |site: &Site| {
+            let all = traces.unpack().unwrap();
+            let sampled = SampledPhase::new(phase, phase.core.as_ref().unwrap(), &all).unwrap();
+            replayed::points(phase, &sampled, site)
+        };
+        assert!(Arc::ptr_eq(&first, &points(traces, phase, here)));
+        assert_eq!(first[..], fresh(&here[0]));
+
+        let there = &[site("xeon-gold-6138")];
+        let elsewhere = points(traces, phase, there);
+        assert_eq!(elsewhere[..], fresh(&there[0]));
+        assert_ne!(first, elsewhere);
+
+        let more = Phase { prefetchable: 0.5 * phase.prefetchable + 0.1, ..phase.clone() };
+        assert!(!Arc::ptr_eq(&first, &points(traces, &more, here)));
+        assert!(!Arc::ptr_eq(&first, &points(&other.micro_traces, phase, here)));
+        // Both are still known.
+        let both = points(traces, phase, &[here[0].clone(), there[0].clone()]);
+        assert!(Arc::ptr_eq(&first, &both));
+    }
+}
