@@ -21,6 +21,7 @@ mod dunn;
 mod dunn_online;
 mod equal_part;
 mod fair_clusters;
+mod fair_clusters_online;
 mod kpart;
 mod kpart_dynaway;
 mod lfoc;
@@ -54,6 +55,7 @@ pub(crate) const POLICIES: &[PolicyEntry] = &[
     lfoc_online::ENTRY,
     kpart_dynaway::ENTRY,
     dunn_online::ENTRY,
+    fair_clusters_online::ENTRY,
     dio_lfoc::ENTRY,
     lfoc_plus::ONLINE,
     overlap_annealing::ONLINE,

@@ -197,8 +197,13 @@ mod tests {
     use super::*;
 
     const MIB: f64 = 1024.0 * 1024.0;
-    const CACHE: Cache =
-        Cache { ways: 4, least_ways: 1, bytes: 4.0 * MIB, peak_bytes_per_s: Some(10e9) };
+    const CACHE: Cache = Cache {
+        ways: 4,
+        least_ways: 1,
+        bytes: 4.0 * MIB,
+        private_bytes: 0.0,
+        peak_bytes_per_s: Some(10e9),
+    };
     const RULE: Rule = Rule { waste: 0.25, busy: 0.8, calm: 0.6, least_cap: 0.8 };
 
     fn program(process: u64, ipc: f64, hits_pki: f64, bytes_per_s: f64) -> Program {

@@ -2,15 +2,12 @@
 //! García, thesis, UCM 2021, section 6.4.2).
 
 use super::dunn::{self, Dunn};
-use crate::partitioning::online::sweep::Direction;
 use crate::partitioning::online::window::Sample;
 use crate::partitioning::online::{
     Cache, DECIDE_MS, OnlinePolicy, Pace, Scheme, Seen, WARM_UP, WINDOW,
 };
 use crate::partitioning::{Partition, PartitionError};
-use crate::{
-    Build, BuildOptions, CounterKind, LiveForm, Nanoseconds, Parameter, PolicyEntry, WaysCurve,
-};
+use crate::{Build, BuildOptions, CounterKind, LiveForm, Nanoseconds, Parameter, PolicyEntry};
 
 const PARAMETERS: &[Parameter] =
     &[DECIDE_MS, WINDOW, WARM_UP, dunn::PARAMETERS[0], dunn::PARAMETERS[1], dunn::PARAMETERS[2]];
@@ -36,7 +33,7 @@ struct DunnOnline {
 }
 
 /// What is known of a program: its stalls, a running mean.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Known {
     memory_stalls: Option<f64>,
 }
@@ -46,10 +43,6 @@ impl Scheme for DunnOnline {
 
     fn name(&self) -> &'static str {
         ENTRY.name
-    }
-
-    fn direction(&self) -> Option<Direction> {
-        None
     }
 
     /// It goes by stalls, which the others can do without.
@@ -62,13 +55,31 @@ impl Scheme for DunnOnline {
         ]
     }
 
-    fn is_enough(&self, _samples: &[(u32, Sample)]) -> bool {
-        true
+    fn next_ways(
+        &mut self,
+        _programs: &[&Known],
+        _place: usize,
+        _samples: &[(u32, Sample)],
+        _cache: &Cache,
+    ) -> Option<u32> {
+        None
     }
 
-    fn sampled(&self, _known: &mut Known, _curve: WaysCurve, _cache: &Cache, _now: Nanoseconds) {}
+    fn sampled(
+        &mut self,
+        _known: &mut Known,
+        _samples: &[(u32, Sample)],
+        _cache: &Cache,
+        _now: Nanoseconds,
+    ) {
+    }
 
-    fn watch(&self, known: &mut Known, seen: &Seen) -> bool {
+    /// Nobody is sampled.
+    fn warmed_up(&mut self, _known: &mut Known, _seen: &Seen, _cache: &Cache) -> bool {
+        false
+    }
+
+    fn watch(&mut self, known: &mut Known, seen: &Seen, _cache: &Cache) -> bool {
         let now = seen.sample.memory_stalls;
         known.memory_stalls = match (known.memory_stalls, now) {
             (Some(before), Some(now)) => Some(PAST * before + (1.0 - PAST) * now),

@@ -165,6 +165,24 @@ impl FairClusters {
         *worst = each.fold(0.0, f64::max);
     }
 
+    /// The highest slowdown in the clustering that was decided last.
+    pub(super) fn worst(&self) -> f64 {
+        self.best.worst
+    }
+
+    /// The highest slowdown in a partition, by these curves.
+    pub(super) fn worst_in(&mut self, input: &Input<'_>, partition: &Partition) -> f64 {
+        self.curves.start(input);
+        let mut worst = 0.0_f64;
+        for (cluster, mask) in partition.masks.iter().enumerate() {
+            let mut members = (0..).zip(&partition.cluster).filter(|(_, of)| **of == cluster);
+            let Some((first, _)) = members.next() else { continue };
+            let all = members.fold(first, |all, (one, _)| self.curves.merged(all, one));
+            worst = worst.max(self.curves.worst(all, mask.count_ones()));
+        }
+        worst
+    }
+
     /// Who is slower than the target in `best`.
     fn find_slower(&mut self) {
         self.slower.clear();

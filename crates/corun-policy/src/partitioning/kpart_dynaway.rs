@@ -2,7 +2,7 @@
 //! García García, thesis, UCM 2021, sections 6.3.2 and 6.4.2).
 
 use super::kpart::{self, KPart};
-use crate::partitioning::online::sweep::Direction;
+use crate::partitioning::online::sweep::{Direction, curve};
 use crate::partitioning::online::window::Sample;
 use crate::partitioning::online::{
     Cache, DECIDE_MS, OnlinePolicy, Pace, SAMPLING_WINDOW, SETTLING, Scheme, Seen, TIMEOUT_MS,
@@ -70,7 +70,7 @@ impl Dynaway {
 }
 
 /// What is known of a program: its curve, and when that was measured.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Known {
     measured: Option<(WaysCurve, Nanoseconds)>,
 }
@@ -82,19 +82,27 @@ impl Scheme for Dynaway {
         self.name
     }
 
-    fn direction(&self) -> Option<Direction> {
-        Some(Direction::Shrinking)
+    fn next_ways(
+        &mut self,
+        _programs: &[&Known],
+        _place: usize,
+        samples: &[(u32, Sample)],
+        cache: &Cache,
+    ) -> Option<u32> {
+        Direction::Shrinking.next(samples, cache)
     }
 
-    fn is_enough(&self, _samples: &[(u32, Sample)]) -> bool {
-        false
+    fn sampled(
+        &mut self,
+        known: &mut Known,
+        samples: &[(u32, Sample)],
+        cache: &Cache,
+        now: Nanoseconds,
+    ) {
+        known.measured = curve(samples, cache.ways).map(|curve| (curve, now));
     }
 
-    fn sampled(&self, known: &mut Known, curve: WaysCurve, _cache: &Cache, now: Nanoseconds) {
-        known.measured = Some((curve, now));
-    }
-
-    fn watch(&self, known: &mut Known, seen: &Seen) -> bool {
+    fn watch(&mut self, known: &mut Known, seen: &Seen, _cache: &Cache) -> bool {
         let since = known.measured.as_ref().map(|(_, at)| seen.now.0.saturating_sub(at.0));
         since.is_some_and(|since| since >= self.period.0)
     }

@@ -8,7 +8,7 @@ mod watching;
 
 use self::watching::{Limits, Watched};
 use super::lfoc::{self, Lfoc};
-use crate::partitioning::online::sweep::Direction;
+use crate::partitioning::online::sweep::{Direction, curve};
 use crate::partitioning::online::window::Sample;
 use crate::partitioning::online::{
     Cache, DECIDE_MS, OnlinePolicy, Pace, SAMPLING_WINDOW, SETTLING, Scheme, Seen, TIMEOUT_MS,
@@ -133,7 +133,7 @@ pub(super) struct LfocOnline {
 }
 
 /// What is known of a program.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Known {
     /// None until it was sampled: its class is unknown.
     sampled: Option<(CacheClass, WaysCurve)>,
@@ -161,18 +161,6 @@ impl LfocOnline {
             full_sweeps: options.value(&FULL_SWEEPS) >= 0.5,
         }
     }
-}
-
-impl Scheme for LfocOnline {
-    type Known = Known;
-
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn direction(&self) -> Option<Direction> {
-        Some(Direction::Growing)
-    }
 
     /// Few misses: more ways would not help. Or some ways more, and hardly faster: it streams, or
     /// needs no cache.
@@ -185,15 +173,40 @@ impl Scheme for LfocOnline {
             && (last.llc_mpkc < self.few_misses_mpkc
                 || samples.len() >= self.flat_ways && last.ipc < flat * first.ipc)
     }
+}
 
-    fn sampled(&self, known: &mut Known, curve: WaysCurve, cache: &Cache, _now: Nanoseconds) {
+impl Scheme for LfocOnline {
+    type Known = Known;
+
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn next_ways(
+        &mut self,
+        _programs: &[&Known],
+        _place: usize,
+        samples: &[(u32, Sample)],
+        cache: &Cache,
+    ) -> Option<u32> {
+        if self.is_enough(samples) { None } else { Direction::Growing.next(samples, cache) }
+    }
+
+    fn sampled(
+        &mut self,
+        known: &mut Known,
+        samples: &[(u32, Sample)],
+        cache: &Cache,
+        _now: Nanoseconds,
+    ) {
+        let Some(curve) = curve(samples, cache.ways) else { return };
         let class = classify(&curve, self.lfoc.limits());
         let before = known.sampled.as_ref().map(|(class, _)| *class);
         known.watched.sampled(before == Some(class), &curve, cache.way_bytes(), &self.limits);
         known.sampled = Some((class, curve));
     }
 
-    fn watch(&self, known: &mut Known, seen: &Seen) -> bool {
+    fn watch(&mut self, known: &mut Known, seen: &Seen, _cache: &Cache) -> bool {
         match &known.sampled {
             Some((class, _)) => known.watched.has_changed(*class, seen, &self.limits),
             None => false,

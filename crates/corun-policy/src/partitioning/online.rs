@@ -12,7 +12,6 @@ pub(crate) mod sweep;
 pub(crate) mod window;
 
 use self::llc::Llc;
-use self::sweep::Direction;
 use self::window::Sample;
 use super::members::{members, peak_bytes_per_s};
 use super::{Input, Partition, PartitionError};
@@ -107,6 +106,8 @@ pub(crate) struct Cache {
     /// The fewest that a partition may have.
     pub(crate) least_ways: u32,
     pub(crate) bytes: f64,
+    /// Of the cache in front of it that each core has for itself; 0: unknown.
+    pub(crate) private_bytes: f64,
     /// Of the memory behind it; none: unknown.
     pub(crate) peak_bytes_per_s: Option<f64>,
 }
@@ -114,6 +115,11 @@ pub(crate) struct Cache {
 impl Cache {
     pub(crate) fn way_bytes(&self) -> f64 {
         self.bytes / f64::from(self.ways)
+    }
+
+    /// The most ways that a program can have while it is sampled: the others have the fewest of a partition.
+    pub(crate) fn most_sampled_ways(&self) -> u32 {
+        self.ways.saturating_sub(self.least_ways)
     }
 
     /// The curve of a program of which nothing is known: it gains nothing by space.
@@ -141,32 +147,61 @@ pub(crate) struct Seen {
     pub(crate) sample: Sample,
     /// Bytes of the LLC that it holds, or may hold where that is not counted.
     pub(crate) held_bytes: f64,
+    /// Is what it holds counted?
+    pub(crate) is_held_counted: bool,
 }
 
 /// What a policy makes of measured figures.
 pub(crate) trait Scheme: Send {
     /// What it keeps of a program.
-    type Known: Default + Send;
+    type Known: Default + Clone + Send;
 
     /// Name in the registry.
     fn name(&self) -> &'static str;
-
-    /// How programs are sampled; none: they are not.
-    fn direction(&self) -> Option<Direction>;
 
     /// Counters it cannot do without.
     fn counters(&self) -> Vec<CounterKind> {
         vec![CounterKind::Instructions, CounterKind::Cycles, CounterKind::LlcMisses]
     }
 
-    /// Do these samples, with their ways, do for a decision?
-    fn is_enough(&self, samples: &[(u32, Sample)]) -> bool;
+    /// Is what is known of a program that ended kept for the next one of its name?
+    fn remembers(&self) -> bool {
+        false
+    }
 
-    /// A program was sampled: its curve, of a number of ways that were tried.
-    fn sampled(&self, known: &mut Self::Known, curve: WaysCurve, cache: &Cache, now: Nanoseconds);
+    /// The ways to try next with the program at a place, whose turn to be sampled it is; none where its samples so far,
+    /// each with its ways, do for a decision. Within [`Cache::most_sampled_ways`].
+    fn next_ways(
+        &mut self,
+        programs: &[&Self::Known],
+        place: usize,
+        samples: &[(u32, Sample)],
+        cache: &Cache,
+    ) -> Option<u32>;
 
-    /// A window of normal operation ended. Is the program to be sampled (again)?
-    fn watch(&self, known: &mut Self::Known, seen: &Seen) -> bool;
+    /// Sampling windows that are left out at most, beyond those of the pace, while a program's misses have not filled
+    /// the ways that it got.
+    fn most_filling_windows(&self) -> u32 {
+        0
+    }
+
+    /// A program was sampled: its figures, each with the ways it had, in the order of time; at least one.
+    fn sampled(
+        &mut self,
+        known: &mut Self::Known,
+        samples: &[(u32, Sample)],
+        cache: &Cache,
+        now: Nanoseconds,
+    );
+
+    /// The last window of a program's warm-up ended. Is the program to be sampled? Where there is nothing to try with
+    /// it, who shares which ways is decided anew.
+    fn warmed_up(&mut self, _known: &mut Self::Known, _seen: &Seen, _cache: &Cache) -> bool {
+        true
+    }
+
+    /// A window of normal operation ended. Is the program to be sampled (again)? As [`Self::warmed_up`].
+    fn watch(&mut self, known: &mut Self::Known, seen: &Seen, cache: &Cache) -> bool;
 
     /// Who shares which ways, of two programs or more, and of each program what decided.
     ///
@@ -185,12 +220,17 @@ pub(crate) struct OnlinePolicy<S: Scheme> {
     scheme: S,
     pace: Pace,
     llcs: Vec<Llc<S::Known>>,
+    /// Programs that ended, by name, the latest last.
+    ended: Vec<(String, S::Known)>,
     next: Nanoseconds,
 }
 
+/// Programs that ended and are remembered at most.
+const MOST_ENDED: usize = 64;
+
 impl<S: Scheme> OnlinePolicy<S> {
     pub(crate) fn new(scheme: S, pace: Pace) -> Self {
-        Self { scheme, pace, llcs: Vec::new(), next: LOOK }
+        Self { scheme, pace, llcs: Vec::new(), ended: Vec::new(), next: LOOK }
     }
 
     /// Is anybody being sampled?
@@ -207,7 +247,16 @@ impl<S: Scheme> OnlinePolicy<S> {
             gone.extend(llc.drop_absent(members));
         }
         for (llc, members) in self.llcs.iter_mut().zip(members) {
-            llc.take_over(members, &mut gone, &self.pace);
+            llc.take_over(members, &mut gone, (&self.ended, &self.pace), view);
+        }
+        if self.scheme.remembers() {
+            for program in gone {
+                let (name, known) = program.into_known();
+                self.ended.retain(|(one, _)| *one != name);
+                self.ended.push((name, known));
+            }
+            let forgotten = self.ended.len().saturating_sub(MOST_ENDED);
+            self.ended.drain(..forgotten);
         }
     }
 
@@ -233,8 +282,15 @@ pub(crate) fn cache(view: &View<'_>, llc: usize) -> Option<Cache> {
         ways,
         least_ways: cache.min_partition_ways.max(1),
         bytes: cache.size_bytes as f64,
+        private_bytes: private_bytes(view.machine, llc),
         peak_bytes_per_s: peak_bytes_per_s(view.machine, llc),
     })
+}
+
+fn private_bytes(machine: &corun_machine::Machine, llc: usize) -> f64 {
+    let cpu = machine.llcs()[llc].cpus.first().and_then(|cpu| machine.cpu_index(cpu));
+    let cache = cpu.and_then(|cpu| machine.private_cache(cpu));
+    cache.map_or(0.0, |cache| cache.size_bytes as f64)
 }
 
 /// Why a policy that cuts LLCs in two has nothing to do on a machine.
@@ -289,7 +345,7 @@ impl<S: Scheme> Policy for OnlinePolicy<S> {
         self.next = LOOK;
         for index in 0..self.llcs.len() {
             if let Some(cache) = cache(view, index) {
-                let next = self.llcs[index].look(&self.scheme, &cache, &self.pace, view);
+                let next = self.llcs[index].look(&mut self.scheme, &cache, &self.pace, view);
                 self.next = self.next.min(next).max(SHORTEST_LOOK);
             }
         }

@@ -191,8 +191,13 @@ pub(super) fn hand_over(
 mod tests {
     use super::*;
 
-    const CACHE: Cache =
-        Cache { ways: 11, least_ways: 1, bytes: 11e6, peak_bytes_per_s: Some(16e9) };
+    const CACHE: Cache = Cache {
+        ways: 11,
+        least_ways: 1,
+        bytes: 11e6,
+        private_bytes: 0.0,
+        peak_bytes_per_s: Some(16e9),
+    };
 
     fn programs(count: u64) -> Vec<Program> {
         let program = |one| Program { process: ProcessId(one), sample: None, held_bytes: None };

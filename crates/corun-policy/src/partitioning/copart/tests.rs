@@ -2,7 +2,8 @@ use super::*;
 use crate::partitioning::mask;
 use crate::partitioning::online::window::Sample;
 
-const CACHE: Cache = Cache { ways: 8, least_ways: 1, bytes: 8e6, peak_bytes_per_s: Some(8e9) };
+const CACHE: Cache =
+    Cache { ways: 8, least_ways: 1, bytes: 8e6, private_bytes: 0.0, peak_bytes_per_s: Some(8e9) };
 const LIMITS: Limits =
     Limits { apkc: 1.0, miss_ratio: [0.01, 0.03], traffic: [0.5, 0.9], gain: 0.05, retries: 3 };
 

@@ -1,7 +1,8 @@
 use super::*;
 use crate::partitioning::online::window::Sample;
 
-const CACHE: Cache = Cache { ways: 20, least_ways: 1, bytes: 20e6, peak_bytes_per_s: None };
+const CACHE: Cache =
+    Cache { ways: 20, least_ways: 1, bytes: 20e6, private_bytes: 0.0, peak_bytes_per_s: None };
 
 fn program(process: u64, ipc: f64, llc_mpki: f64) -> Program {
     let sample = Sample {

@@ -27,7 +27,7 @@ pub(super) struct Limits {
 }
 
 /// What is kept of a program's windows.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Watched {
     /// Misses per 1000 cycles, memory stalls and bytes held of the last windows.
     recent: VecDeque<(f64, Option<f64>, f64)>,

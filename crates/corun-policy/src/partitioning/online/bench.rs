@@ -31,6 +31,12 @@ pub(crate) struct Bench {
     policy: Box<dyn Policy>,
     threads: Vec<ThreadView>,
     programs: BTreeMap<ThreadId, Behaviour>,
+    /// LLC references per 1000 instructions of those who have as many with any ways.
+    references: BTreeMap<ThreadId, f64>,
+    /// Is what threads hold not counted?
+    pub(crate) hides_occupancy: bool,
+    /// Do threads with the same ways have a part of them each, and not all?
+    pub(crate) divides: bool,
     masks: BTreeMap<ThreadId, u64>,
     now: u64,
     next_decision: u64,
@@ -56,6 +62,9 @@ impl Bench {
             policy: build(policy, &options).unwrap(),
             threads: Vec::new(),
             programs: BTreeMap::new(),
+            references: BTreeMap::new(),
+            hides_occupancy: false,
+            divides: false,
             masks: BTreeMap::new(),
             now: 0,
             next_decision: 0,
@@ -81,6 +90,18 @@ impl Bench {
         self.threads.push(thread);
         self.programs.insert(id, Box::new(does));
         self.tell(&Event::Arrived(id));
+        id
+    }
+
+    /// A program comes that refers to the LLC so often in 1000 instructions, with any ways.
+    pub(crate) fn arrive_referring(
+        &mut self,
+        name: &str,
+        apki: f64,
+        does: impl Fn(u32, f64) -> Does + 'static,
+    ) -> ThreadId {
+        let id = self.arrive(name, does);
+        self.references.insert(id, apki);
         id
     }
 
@@ -168,9 +189,16 @@ impl Bench {
     fn pass(&mut self, until: u64) {
         let seconds = (until - self.now) as f64 * 1e-9;
         let at = self.now as f64 * 1e-9;
+        let all = self.threads.iter().map(|one| self.masks.get(&one.id).copied().unwrap_or(0xff));
+        let all: Vec<u64> = all.collect();
+        let sharers = |mask: u64| all.iter().filter(|&&one| one == mask).count() as u32;
         for thread in &mut self.threads {
             let mask = self.masks.get(&thread.id).copied().unwrap_or(0xff);
-            let does = self.programs[&thread.id](mask.count_ones(), at);
+            let ways = match self.divides {
+                true => (mask.count_ones() / sharers(mask)).max(1),
+                false => mask.count_ones(),
+            };
+            let does = self.programs[&thread.id](ways, at);
             let cycles = seconds * CLOCK_HZ;
             let of = &mut thread.counts;
             let add = |to: &mut Option<Count>, more: f64| to.get_or_insert_default().total += more;
@@ -178,9 +206,14 @@ impl Bench {
             add(&mut of.cycles, cycles);
             add(&mut of.instructions, cycles * does.ipc);
             add(&mut of.llc_misses, cycles * does.llc_mpkc * 1e-3);
-            add(&mut of.llc_references, cycles * (does.llc_mpkc * 1e-3 + REFERENCED_HITS));
+            let references = match self.references.get(&thread.id) {
+                Some(apki) => does.ipc * apki * 1e-3,
+                None => does.llc_mpkc * 1e-3 + REFERENCED_HITS,
+            };
+            add(&mut of.llc_references, cycles * references);
             add(&mut of.memory_stall_cycles, cycles * does.memory_stalls);
-            thread.llc_occupancy_bytes = Some(f64::from(mask.count_ones()) * 1024.0 * 1024.0);
+            let held = f64::from(ways) * 1024.0 * 1024.0;
+            thread.llc_occupancy_bytes = (!self.hides_occupancy).then_some(held);
             thread.rates =
                 Rates { instructions_per_s: Some(CLOCK_HZ * does.ipc), ..Rates::default() };
         }

@@ -12,6 +12,7 @@ use crate::{CachePart, Nanoseconds, ProcessId, ThreadId, View};
 /// A program on the LLC.
 pub(super) struct Program<K> {
     process: ProcessId,
+    name: String,
     threads: Vec<ThreadId>,
     window: Window,
     /// Windows of warm-up that are left.
@@ -27,6 +28,9 @@ struct Turn {
     sweep: Sweep,
     /// Windows to leave out before the next sample.
     settling: u32,
+    /// Bytes that its ways have more room for than it held when it got them, less what it missed since; and windows that
+    /// may be left out for them.
+    filling: (f64, u32),
     /// When its last window ended, and how many instructions it has done since.
     since: Nanoseconds,
 }
@@ -60,7 +64,7 @@ impl<K> Default for Llc<K> {
     }
 }
 
-impl<K: Default> Llc<K> {
+impl<K: Default + Clone> Llc<K> {
     pub(super) fn is_sampling(&self) -> bool {
         self.turn.is_some()
     }
@@ -79,8 +83,15 @@ impl<K: Default> Llc<K> {
         gone
     }
 
-    /// Takes over who is here, in this order; `gone` are programs that left other LLCs.
-    pub(super) fn take_over(&mut self, members: Members, gone: &mut Vec<Program<K>>, pace: &Pace) {
+    /// Takes over who is here, in this order; `gone` are programs that left other LLCs, `ended` what is remembered of
+    /// programs by their names.
+    pub(super) fn take_over(
+        &mut self,
+        members: Members,
+        gone: &mut Vec<Program<K>>,
+        (ended, pace): (&[(String, K)], &Pace),
+        view: &View<'_>,
+    ) {
         let mut programs = Vec::with_capacity(members.len());
         for (process, threads) in members {
             let mut program = match take(&mut self.programs, process) {
@@ -88,10 +99,19 @@ impl<K: Default> Llc<K> {
                 None => {
                     self.stale = true;
                     let moved = take(gone, process).map(|program| self.welcome(program));
-                    moved.unwrap_or_else(|| Program::new(process, pace))
+                    moved.unwrap_or_else(|| {
+                        let name = name(&threads, view);
+                        let known = ended.iter().find(|(one, _)| one == name);
+                        let known = known.map(|(_, known)| known.clone()).unwrap_or_default();
+                        Program::new(process, name, known, pace)
+                    })
                 }
             };
             self.stale |= program.threads != threads;
+            let name = name(&threads, view);
+            if program.name != name {
+                program.name = name.to_owned();
+            }
             program.threads = threads;
             programs.push(program);
         }
@@ -111,7 +131,7 @@ impl<K: Default> Llc<K> {
     /// Reads the counters; how long until the next reading.
     pub(super) fn look<S: Scheme<Known = K>>(
         &mut self,
-        scheme: &S,
+        scheme: &mut S,
         cache: &Cache,
         pace: &Pace,
         view: &View<'_>,
@@ -129,9 +149,9 @@ impl<K: Default> Llc<K> {
                 self.watch(scheme, cache, pace, view, place);
             }
         }
-        self.advance(scheme, cache, pace, view.now);
+        self.advance(scheme, cache, pace, view);
         if self.turn.is_none() {
-            self.start_turn(scheme, cache, pace, view.now);
+            self.start_turn(scheme, cache, pace, view);
         }
         self.until_next(pace, view)
     }
@@ -140,13 +160,13 @@ impl<K: Default> Llc<K> {
     /// given: such windows count as warm-up alone.
     fn watch<S: Scheme<Known = K>>(
         &mut self,
-        scheme: &S,
+        scheme: &mut S,
         cache: &Cache,
         pace: &Pace,
         view: &View<'_>,
         place: usize,
     ) {
-        let held_bytes = self.held_bytes(view, place, cache);
+        let (held_bytes, is_held_counted) = self.held_bytes(view, place, cache);
         let is_sampling = self.turn.is_some();
         let program = &mut self.programs[place];
         if is_sampling && program.warming == 0 {
@@ -154,43 +174,47 @@ impl<K: Default> Llc<K> {
             return;
         }
         let Some(sample) = program.window.close(pace.window) else { return };
-        let wants = if program.warming > 0 {
-            program.warming -= 1;
-            program.warming == 0 && scheme.direction().is_some()
-        } else {
-            scheme.watch(&mut program.known, &Seen { now: view.now, sample, held_bytes })
+        let seen = Seen { now: view.now, sample, held_bytes, is_held_counted };
+        let wants = match program.warming {
+            0 => scheme.watch(&mut program.known, &seen, cache),
+            1 => scheme.warmed_up(&mut program.known, &seen, cache),
+            _ => false,
         };
+        program.warming = program.warming.saturating_sub(1);
         if wants && program.waits.is_none() {
             program.waits = Some(self.next_wait);
             self.next_wait += 1;
         }
     }
 
-    /// What a program's threads hold; where that is unknown, all that they may.
-    fn held_bytes(&self, view: &View<'_>, place: usize, cache: &Cache) -> f64 {
+    /// What a program's threads hold, and whether that is counted; where it is not, all that they may hold.
+    fn held_bytes(&self, view: &View<'_>, place: usize, cache: &Cache) -> (f64, bool) {
         let threads = &self.programs[place].threads;
         let held: Option<f64> =
             threads.iter().map(|&id| view.thread(id)?.llc_occupancy_bytes).sum();
-        held.filter(|held| held.is_finite() && *held >= 0.0).unwrap_or_else(|| {
-            let of = |part: &&CachePart| part.threads.iter().any(|id| threads.contains(id));
-            let ways = self.asked.iter().find(of).map(|part| part.mask.count_ones());
-            f64::from(ways.unwrap_or(cache.ways)) * cache.way_bytes()
-        })
+        if let Some(held) = held.filter(|held| held.is_finite() && *held >= 0.0) {
+            return (held, true);
+        }
+        let of = |part: &&CachePart| part.threads.iter().any(|id| threads.contains(id));
+        let ways = self.asked.iter().find(of).map(|part| part.mask.count_ones());
+        (f64::from(ways.unwrap_or(cache.ways)) * cache.way_bytes(), false)
     }
 
     /// Brings the program whose turn it is a step further.
     fn advance<S: Scheme<Known = K>>(
         &mut self,
-        scheme: &S,
+        scheme: &mut S,
         cache: &Cache,
         pace: &Pace,
-        now: Nanoseconds,
+        view: &View<'_>,
     ) {
+        let now = view.now;
         let Some(turn) = &mut self.turn else { return };
-        let Some(program) = self.programs.iter_mut().find(|one| one.process == turn.process) else {
+        let Some(place) = self.programs.iter().position(|one| one.process == turn.process) else {
             self.turn = None;
             return;
         };
+        let program = &mut self.programs[place];
         let Some(sample) = program.window.close(pace.sampling_window) else {
             if now.0.saturating_sub(turn.since.0) >= pace.timeout.0 {
                 // It sleeps, or nothing is counted: its turn comes again when it runs.
@@ -201,41 +225,74 @@ impl<K: Default> Llc<K> {
             return;
         };
         turn.since = now;
+        turn.filling.0 -= sample.llc_mpki * 1e-3 * pace.sampling_window * crate::REQUEST_BYTES;
         if turn.settling > 0 {
             turn.settling -= 1;
             return;
         }
-        turn.settling = pace.settling;
-        if turn.sweep.note(sample, |samples| scheme.is_enough(samples)) {
-            if let Some(curve) = turn.sweep.curve() {
-                scheme.sampled(&mut program.known, curve, cache, now);
-            }
-            self.turn = None;
-            self.stale = true;
-            // What it did in its sampling partition says nothing of the one it gets.
-            self.programs.iter_mut().for_each(|program| program.window.restart());
-        }
-    }
-
-    /// The turn of the program that waits longest.
-    fn start_turn<S: Scheme<Known = K>>(
-        &mut self,
-        scheme: &S,
-        cache: &Cache,
-        pace: &Pace,
-        now: Nanoseconds,
-    ) {
-        if self.programs.len() < 2 {
+        if turn.filling.0 > 0.0 && turn.filling.1 > 0 {
+            turn.filling.1 -= 1;
             return;
         }
-        let waiting = self.programs.iter_mut().filter(|program| program.waits.is_some());
-        let Some(next) = waiting.min_by_key(|program| program.waits) else { return };
-        let Some(direction) = scheme.direction() else { return };
-        let Some(sweep) = Sweep::new(direction, cache.ways, cache.least_ways) else { return };
-        next.waits = None;
-        next.window.restart();
-        let process = next.process;
-        self.turn = Some(Turn { process, sweep, settling: pace.settling, since: now });
+        turn.sweep.note(sample);
+        let known: Vec<&K> = self.programs.iter().map(|program| &program.known).collect();
+        let Some(ways) = scheme.next_ways(&known, place, turn.sweep.samples(), cache) else {
+            self.end_turn(scheme, place, cache, now);
+            return;
+        };
+        let more = f64::from(ways) - f64::from(turn.sweep.ways());
+        turn.sweep.go_to(ways);
+        turn.settling = pace.settling;
+        turn.filling = (more * cache.way_bytes(), scheme.most_filling_windows());
+    }
+
+    fn end_turn<S: Scheme<Known = K>>(
+        &mut self,
+        scheme: &mut S,
+        place: usize,
+        cache: &Cache,
+        now: Nanoseconds,
+    ) {
+        if let Some(turn) = self.turn.take() {
+            scheme.sampled(&mut self.programs[place].known, turn.sweep.samples(), cache, now);
+        }
+        self.stale = true;
+        // What it did in its sampling partition says nothing of the one it gets.
+        self.programs.iter_mut().for_each(|program| program.window.restart());
+    }
+
+    /// The turn of the program that waits longest, of those that there is something to try with.
+    fn start_turn<S: Scheme<Known = K>>(
+        &mut self,
+        scheme: &mut S,
+        cache: &Cache,
+        pace: &Pace,
+        view: &View<'_>,
+    ) {
+        while self.programs.len() >= 2 && self.turn.is_none() {
+            let waiting =
+                (0..self.programs.len()).filter(|&one| self.programs[one].waits.is_some());
+            let Some(place) = waiting.min_by_key(|&one| self.programs[one].waits) else { return };
+            self.programs[place].waits = None;
+            let known: Vec<&K> = self.programs.iter().map(|program| &program.known).collect();
+            let Some(ways) = scheme.next_ways(&known, place, &[], cache) else {
+                self.stale = true;
+                continue;
+            };
+            let (held, _) = self.held_bytes(view, place, cache);
+            let program = &mut self.programs[place];
+            program.window.restart();
+            self.turn = Some(Turn {
+                process: program.process,
+                sweep: Sweep::new(cache, ways),
+                settling: pace.settling,
+                filling: (
+                    f64::from(ways) * cache.way_bytes() - held,
+                    scheme.most_filling_windows(),
+                ),
+                since: view.now,
+            });
+        }
     }
 
     /// Until the sampled program's window is over, by its present speed.
@@ -268,12 +325,12 @@ impl<K: Default> Llc<K> {
             return None;
         }
         let (parts, reason) = match (&self.turn, cache) {
-            _ if self.programs.len() < 2 => (Vec::new(), self.whole("nobody to part", view)),
-            (_, None) => (Vec::new(), self.whole("its ways are not known", view)),
-            (Some(turn), Some(cache)) => self.for_turn(turn, &cache, view),
+            _ if self.programs.len() < 2 => (Vec::new(), self.whole("nobody to part")),
+            (_, None) => (Vec::new(), self.whole("its ways are not known")),
+            (Some(turn), Some(cache)) => self.for_turn(turn, &cache),
             (None, Some(cache)) => {
                 self.decided_at = Some(view.now);
-                self.decided(scheme, &cache, view)
+                self.decided(scheme, &cache)
             }
         };
         self.stale = false;
@@ -299,28 +356,23 @@ impl<K: Default> Llc<K> {
         }
     }
 
-    fn name<'v>(&self, program: &Program<K>, view: &'v View<'_>) -> &'v str {
-        let first = program.threads.first().and_then(|&id| view.thread(id));
-        first.map_or("", |thread| thread.program.as_str())
-    }
-
-    fn whole(&self, why: &str, view: &View<'_>) -> String {
+    fn whole(&self, why: &str) -> String {
         if self.programs.is_empty() {
             return " whole: nobody is on it".to_owned();
         }
-        let names: Vec<&str> = self.programs.iter().map(|one| self.name(one, view)).collect();
+        let names: Vec<&str> = self.programs.iter().map(|one| one.name.as_str()).collect();
         format!(" whole for {}: {why}", names.join(", "))
     }
 
     /// The sampling partition and its complement.
-    fn for_turn(&self, turn: &Turn, cache: &Cache, view: &View<'_>) -> (Vec<CachePart>, String) {
+    fn for_turn(&self, turn: &Turn, cache: &Cache) -> (Vec<CachePart>, String) {
         let [mask, rest] = turn.sweep.masks();
         let mut parts = [mask, rest].map(|mask| CachePart { mask, threads: Vec::new() });
         let mut sampled = "";
         for program in &self.programs {
             let is_sampled = program.process == turn.process;
             if is_sampled {
-                sampled = self.name(program, view);
+                sampled = &program.name;
             }
             parts[usize::from(!is_sampled)].threads.extend_from_slice(&program.threads);
         }
@@ -334,13 +386,12 @@ impl<K: Default> Llc<K> {
         &mut self,
         scheme: &mut S,
         cache: &Cache,
-        view: &View<'_>,
     ) -> (Vec<CachePart>, String) {
         let mut partition = std::mem::take(&mut self.partition);
         let known: Vec<&K> = self.programs.iter().map(|program| &program.known).collect();
         let answer = match scheme.partition(&known, cache, &mut partition) {
-            Err(error) => (Vec::new(), self.whole(&error.to_string(), view)),
-            Ok(why) => self.described(&partition, &why, cache, view),
+            Err(error) => (Vec::new(), self.whole(&error.to_string())),
+            Ok(why) => self.described(&partition, &why, cache),
         };
         self.partition = partition;
         answer
@@ -351,7 +402,6 @@ impl<K: Default> Llc<K> {
         partition: &Partition,
         why: &[String],
         cache: &Cache,
-        view: &View<'_>,
     ) -> (Vec<CachePart>, String) {
         let mut reason = String::new();
         let mut parts = Vec::with_capacity(partition.masks.len());
@@ -364,7 +414,7 @@ impl<K: Default> Llc<K> {
                 let program = &self.programs[place];
                 part.threads.extend_from_slice(&program.threads);
                 let comma = if number == 0 { "" } else { "," };
-                let _ = write!(reason, "{comma} {} ({})", self.name(program, view), why[place]);
+                let _ = write!(reason, "{comma} {} ({})", program.name, why[place]);
             }
             parts.push(part);
         }
@@ -382,15 +432,27 @@ fn take<K>(programs: &mut Vec<Program<K>>, process: ProcessId) -> Option<Program
     Some(programs.remove(place))
 }
 
-impl<K: Default> Program<K> {
-    fn new(process: ProcessId, pace: &Pace) -> Self {
+/// The name of the program of these threads.
+fn name<'v>(threads: &[ThreadId], view: &'v View<'_>) -> &'v str {
+    let first = threads.first().and_then(|&id| view.thread(id));
+    first.map_or("", |thread| thread.program.as_str())
+}
+
+impl<K> Program<K> {
+    fn new(process: ProcessId, name: &str, known: K, pace: &Pace) -> Self {
         Self {
             process,
+            name: name.to_owned(),
             threads: Vec::new(),
             window: Window::default(),
             warming: pace.warm_up,
             waits: None,
-            known: K::default(),
+            known,
         }
+    }
+
+    /// Its name and what is known of it.
+    pub(super) fn into_known(self) -> (String, K) {
+        (self.name, self.known)
     }
 }

@@ -1,5 +1,6 @@
 //! Measuring a program with one number of ways after the other.
 
+use super::Cache;
 use super::window::Sample;
 use crate::{WaysCurve, WaysPoint};
 
@@ -12,29 +13,33 @@ pub(crate) enum Direction {
     Shrinking,
 }
 
+impl Direction {
+    /// The ways to try after these; none at the end. Everybody else has the fewest ways of a partition at any time.
+    pub(crate) fn next(self, samples: &[(u32, Sample)], cache: &Cache) -> Option<u32> {
+        let (least, most) = (cache.least_ways, cache.most_sampled_ways());
+        let next = match (self, samples.last()) {
+            (Self::Growing, None) => least,
+            (Self::Growing, Some((last, _))) => last + 1,
+            (Self::Shrinking, None) => most,
+            (Self::Shrinking, Some((last, _))) => last - 1,
+        };
+        (least..=most).contains(&next).then_some(next)
+    }
+}
+
 /// A program's samples so far.
 #[derive(Debug)]
 pub(crate) struct Sweep {
-    direction: Direction,
     all: u32,
-    least: u32,
     ways: u32,
     /// By ascending time.
     samples: Vec<(u32, Sample)>,
 }
 
 impl Sweep {
-    /// A sweep over the ways of an LLC that leaves everybody else `least` at any time; none where the
-    /// LLC has too few ways for two partitions.
-    pub(crate) fn new(direction: Direction, all: u32, least: u32) -> Option<Self> {
-        let least = least.max(1);
-        (all >= 2 * least).then(|| Self {
-            direction,
-            all,
-            least,
-            ways: if direction == Direction::Growing { least } else { all - least },
-            samples: Vec::new(),
-        })
+    /// A sweep that begins with so many ways of an LLC.
+    pub(crate) fn new(cache: &Cache, ways: u32) -> Self {
+        Self { all: cache.ways, ways, samples: Vec::new() }
     }
 
     /// The ways that the program has now.
@@ -48,47 +53,40 @@ impl Sweep {
         [mask(0, self.ways), mask(self.ways, self.all - self.ways)]
     }
 
-    /// Notes the figures with the present ways and goes to the next. Is it over?
-    /// `is_enough` looks at the samples so far, each with its ways.
-    pub(crate) fn note(
-        &mut self,
-        sample: Sample,
-        is_enough: impl FnOnce(&[(u32, Sample)]) -> bool,
-    ) -> bool {
+    /// Notes the figures with the present ways.
+    pub(crate) fn note(&mut self, sample: Sample) {
         self.samples.push((self.ways, sample));
-        let is_last = match self.direction {
-            Direction::Growing => self.ways + self.least >= self.all,
-            Direction::Shrinking => self.ways <= self.least,
-        };
-        if is_last || is_enough(&self.samples) {
-            return true;
-        }
-        match self.direction {
-            Direction::Growing => self.ways += 1,
-            Direction::Shrinking => self.ways -= 1,
-        }
-        false
     }
 
-    /// The curve by ways; a number of ways that was not tried has the figures of the nearest one.
-    /// Slowdowns are against the most ways that were tried. None without a sample.
-    pub(crate) fn curve(&self) -> Option<WaysCurve> {
-        let most = self.samples.iter().max_by_key(|(ways, _)| *ways)?.1;
-        let at = |ways: u32| {
-            let nearest = self.samples.iter().min_by_key(|(tried, _)| tried.abs_diff(ways));
-            nearest.map_or(most, |(_, sample)| *sample)
-        };
-        let point = |sample: Sample| WaysPoint {
-            slowdown: if sample.ipc > 0.0 { most.ipc / sample.ipc } else { 1.0 },
-            ipc: sample.ipc,
-            llc_mpki: sample.llc_mpki,
-            llc_mpkc: sample.llc_mpkc,
-            bytes_per_s: sample.bytes_per_s,
-            memory_stalls: sample.memory_stalls.unwrap_or(0.0),
-            ..WaysPoint::default()
-        };
-        WaysCurve::new((1..=self.all).map(|ways| point(at(ways))).collect())
+    /// Goes on to another number of ways.
+    pub(crate) fn go_to(&mut self, ways: u32) {
+        self.ways = ways;
     }
+
+    /// The figures so far, each with its ways.
+    pub(crate) fn samples(&self) -> &[(u32, Sample)] {
+        &self.samples
+    }
+}
+
+/// The curve by ways, from 1 to `all`, of samples; a number of ways that was not tried has the figures of the nearest
+/// one. Slowdowns are against the most ways that were tried. None without a sample.
+pub(crate) fn curve(samples: &[(u32, Sample)], all: u32) -> Option<WaysCurve> {
+    let most = samples.iter().max_by_key(|(ways, _)| *ways)?.1;
+    let at = |ways: u32| {
+        let nearest = samples.iter().min_by_key(|(tried, _)| tried.abs_diff(ways));
+        nearest.map_or(most, |(_, sample)| *sample)
+    };
+    let point = |sample: Sample| WaysPoint {
+        slowdown: if sample.ipc > 0.0 { most.ipc / sample.ipc } else { 1.0 },
+        ipc: sample.ipc,
+        llc_mpki: sample.llc_mpki,
+        llc_mpkc: sample.llc_mpkc,
+        bytes_per_s: sample.bytes_per_s,
+        memory_stalls: sample.memory_stalls.unwrap_or(0.0),
+        ..WaysPoint::default()
+    };
+    WaysCurve::new((1..=all).map(|ways| point(at(ways))).collect())
 }
 
 #[cfg(test)]
@@ -106,17 +104,28 @@ mod tests {
         }
     }
 
-    /// Eight ways in steps of one; two are the least.
-    #[test]
-    fn ways_grow_to_all_but_the_least() {
-        let mut sweep = Sweep::new(Direction::Growing, 8, 2).unwrap();
+    fn cache(ways: u32, least_ways: u32) -> Cache {
+        Cache { ways, least_ways, bytes: 1.0, private_bytes: 0.0, peak_bytes_per_s: None }
+    }
+
+    /// The masks of a sweep to its end, each with its ways, and its curve.
+    fn swept(direction: Direction, cache: &Cache) -> (Vec<(u32, [u64; 2])>, WaysCurve) {
+        let mut sweep = Sweep::new(cache, direction.next(&[], cache).unwrap());
         let mut tried = Vec::new();
         loop {
             tried.push((sweep.ways(), sweep.masks()));
-            if sweep.note(sample(f64::from(sweep.ways())), |_| false) {
-                break;
+            sweep.note(sample(f64::from(sweep.ways())));
+            match direction.next(sweep.samples(), cache) {
+                Some(ways) => sweep.go_to(ways),
+                None => return (tried, curve(sweep.samples(), cache.ways).unwrap()),
             }
         }
+    }
+
+    /// Eight ways in steps of one; two are the least.
+    #[test]
+    fn ways_grow_to_all_but_the_least() {
+        let (tried, curve) = swept(Direction::Growing, &cache(8, 2));
         let masks = |first, second| [first, second];
         assert_eq!(
             tried,
@@ -128,7 +137,6 @@ mod tests {
                 (6, masks(0x3f, 0xc0)),
             ]
         );
-        let curve = sweep.curve().unwrap();
         let slowdowns: Vec<f64> = curve.points().iter().map(|one| one.slowdown).collect();
         // One way was not tried and counts as two; 7 and 8 as 6.
         assert_eq!(slowdowns, [3.0, 3.0, 2.0, 1.5, 1.2, 1.0, 1.0, 1.0]);
@@ -136,22 +144,16 @@ mod tests {
 
     #[test]
     fn a_sweep_that_is_cut_short_ends_in_its_last_sample() {
-        let mut sweep = Sweep::new(Direction::Growing, 11, 1).unwrap();
-        assert!(!sweep.note(sample(1.0), |_| false));
-        assert!(sweep.note(sample(2.0), |samples| samples.len() == 2));
-        let curve = sweep.curve().unwrap();
+        let curve = curve(&[(1, sample(1.0)), (2, sample(2.0))], 11).unwrap();
         assert_eq!([1, 2, 3, 11].map(|ways| curve.at(ways).slowdown), [2.0, 1.0, 1.0, 1.0]);
     }
 
     #[test]
     fn ways_shrink_from_all_but_one() {
-        let mut sweep = Sweep::new(Direction::Shrinking, 4, 1).unwrap();
-        let mut ways = vec![sweep.ways()];
-        while !sweep.note(sample(f64::from(sweep.ways())), |_| false) {
-            ways.push(sweep.ways());
-        }
-        assert_eq!(ways, [3, 2, 1]);
-        assert_eq!(sweep.curve().unwrap().points().len(), 4);
-        assert!(Sweep::new(Direction::Shrinking, 3, 2).is_none());
+        let (tried, curve) = swept(Direction::Shrinking, &cache(4, 1));
+        let ways: Vec<u32> = tried.iter().map(|(ways, _)| *ways).collect();
+        assert_eq!((ways, curve.points().len()), (vec![3, 2, 1], 4));
+        assert_eq!(Direction::Shrinking.next(&[], &cache(3, 2)), None);
+        assert_eq!(Direction::Growing.next(&[], &cache(3, 2)), None);
     }
 }

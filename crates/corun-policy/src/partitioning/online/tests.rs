@@ -5,10 +5,11 @@ use proptest::prelude::*;
 use super::bench::{Bench, Does};
 use crate::{Counts, ThreadId, build, fixture};
 
-const POLICIES: [&str; 8] = [
+const POLICIES: [&str; 9] = [
     "lfoc-online",
     "kpart-dynaway",
     "dunn-online",
+    "fair-clusters-online",
     "lfoc-plus-online",
     "overlap-annealing-online",
     "cpa",
@@ -68,7 +69,7 @@ proptest! {
     #[test]
     fn masks_are_always_whole(
         steps in prop::collection::vec(step(), 1..40),
-        policy in 0usize..8,
+        policy in 0usize..POLICIES.len(),
         least_ways in 1u32..4,
     ) {
         let mut bench = Bench::with(POLICIES[policy], &[], least_ways);

@@ -20,7 +20,7 @@ fn seen(llc_mpkc: f64, memory_stalls: Option<f64>, held_ways: f64) -> Seen {
         bytes_per_s: 0.0,
         memory_stalls,
     };
-    Seen { now: Nanoseconds(0), sample, held_bytes: held_ways * 1e6 }
+    Seen { now: Nanoseconds(0), sample, held_bytes: held_ways * 1e6, is_held_counted: true }
 }
 
 /// A program that was sampled: slowdowns with 1, 2, 3 .. ways of 1 MB.
