@@ -6,19 +6,11 @@ use corun_report::{Axis, Mark, Panel, Plot, counted, fixed, round, signed};
 
 use super::Measured;
 use super::best::BesideBest;
-use super::runs::{MixRun, Mixed, ONLINE, STATIC, normalised, policies};
+use super::by_phase::KNOWING;
+use super::runs::{MixRun, Mixed, ONLINE, SAMPLING, STATIC, normalised, place, policies};
 use crate::harness::{Figure, Page, PaperClaim};
 use crate::simulate::TunedPolicy;
 use crate::studies::partitioning::{MACHINE, PartitionedLlc};
-
-/// Places in [`Mixed::policies`].
-const KPART: usize = 1;
-const LFOC: usize = 2;
-const FAIR_CLUSTERS: usize = 3;
-const DUNN_ONLINE: usize = STATIC.len();
-const DYNAWAY: usize = STATIC.len() + 1;
-const LFOC_ONLINE: usize = STATIC.len() + 2;
-const FULL_SWEEPS: usize = STATIC.len() + 3;
 
 /// Points of the curve over time.
 const MOMENTS: usize = 60;
@@ -69,6 +61,7 @@ impl Measured<'_> {
                 &self.changing,
                 0..STATIC.len() + ONLINE.len(),
             ),
+            self.by_phase(),
             self.sampling(),
             self.times(),
             self.every_mix(),
@@ -96,17 +89,19 @@ impl Measured<'_> {
         let online = |mixed: &[Mixed]| {
             format!(
                 "unfairness {} % (dunn-online {} %, kpart-dynaway {} %), STP {} %",
-                unfairness(mixed, LFOC_ONLINE),
-                unfairness(mixed, DUNN_ONLINE),
-                unfairness(mixed, DYNAWAY),
-                stp(mixed, LFOC_ONLINE),
+                unfairness(mixed, place("lfoc-online")),
+                unfairness(mixed, place("dunn-online")),
+                unfairness(mixed, place("kpart-dynaway")),
+                stp(mixed, place("lfoc-online")),
             )
         };
         let cost = |policy| {
             let lost = self.mean(policy, |run| run.sampling.lost_percent);
             (lost, self.mean(policy, |run| 100.0 * run.sampling.share))
         };
-        let [lfoc, full, dynaway] = [LFOC_ONLINE, FULL_SWEEPS, DYNAWAY].map(cost);
+        let [lfoc, full, dynaway, ours] =
+            ["lfoc-online", "lfoc-online, full sweeps", "kpart-dynaway", "fair-clusters-online"]
+                .map(|shown| cost(place(shown)));
         vec![
             PaperClaim::new(
                 "LFOC online against stock Linux (Fig. 6.7)",
@@ -123,13 +118,13 @@ impl Measured<'_> {
                 "unfairness -14 % on average, up to -27.3 %; STP above KPart's",
                 format!(
                     "unfairness {} % (kpart {} %, dunn {} %), STP {} %",
-                    unfairness(&self.steady, LFOC),
-                    unfairness(&self.steady, KPART),
-                    unfairness(&self.steady, 0),
-                    stp(&self.steady, LFOC)
+                    unfairness(&self.steady, place("lfoc")),
+                    unfairness(&self.steady, place("kpart")),
+                    unfairness(&self.steady, place("dunn")),
+                    stp(&self.steady, place("lfoc"))
                 ),
             )
-            .noting(format!("STP of kpart {} %", stp(&self.steady, KPART))),
+            .noting(format!("STP of kpart {} %", stp(&self.steady, place("kpart")))),
             PaperClaim::new(
                 "Its unfairness over that of the best clustering (Fig. 6.6)",
                 "1.8 % above on average",
@@ -144,8 +139,8 @@ impl Measured<'_> {
                 format!(
                     "{}; against stock Linux unfairness {} %, STP {} %",
                     self.over_best(|one| one.fair_clusters),
-                    unfairness(&self.steady, FAIR_CLUSTERS),
-                    stp(&self.steady, FAIR_CLUSTERS)
+                    unfairness(&self.steady, place("fair-clusters")),
+                    stp(&self.steady, place("fair-clusters"))
                 ),
             ),
             PaperClaim::new(
@@ -153,8 +148,8 @@ impl Measured<'_> {
                 "few way counts suffice; no figure",
                 format!(
                     "{:.2} % in {:.1} % of the time; with full sweeps {:.2} % in {:.1} %; kpart-dynaway \
-                     {:.2} % in {:.1} %",
-                    lfoc.0, lfoc.1, full.0, full.1, dynaway.0, dynaway.1
+                     {:.2} % in {:.1} %; fair-clusters-online {:.3} % in {:.1} %",
+                    lfoc.0, lfoc.1, full.0, full.1, dynaway.0, dynaway.1, ours.0, ours.1
                 ),
             ),
         ]
@@ -322,11 +317,43 @@ impl Measured<'_> {
                      policy's own partitions while somebody is sampled, by the model with full caches, in \
                      % of the STP of the whole run. Mean of the mixes of SPEC programs.";
         Figure::new("sampling", "What sampling costs", about)
-            .rows("policy", &[DYNAWAY, LFOC_ONLINE, FULL_SWEEPS], |&one| names[one].to_owned())
+            .rows("policy", &SAMPLING.map(place), |&one| names[one].to_owned())
             .column("sweeps a run", 1, sweeps)
             .column("way counts a sweep", 2, |one| steps(one) / sweeps(one))
             .column("time %", 2, |&one| self.mean(one, |run| 100.0 * run.sampling.share))
             .column("STP lost %", 3, |&one| self.mean(one, |run| run.sampling.lost_percent))
+            .table()
+    }
+
+    /// What there is to gain where programs change.
+    fn by_phase(&self) -> Figure {
+        let about = "The same mixes of programs with phases by policies that know at each moment in which phase \
+                     each program is: fair-clusters on the phases' curves, the same with each program's slowdown \
+                     multiplied by its slowdown so far, and the exact least unfairness in these phases by the \
+                     model. Nobody is fairer than without any slowdown.";
+        let places: Vec<usize> = (0..=KNOWING.len()).collect();
+        let ratios = |&place: &usize| -> Vec<f64> {
+            let mixes = self.changing.iter().zip(&self.by_phase);
+            let unfairness = |runs: &[MixRun]| runs.get(place).map_or(1.0, |run| run.unfairness);
+            mixes.map(|(mix, runs)| unfairness(runs) / mix.stock.unfairness).collect()
+        };
+        let stp = |&place: &usize| -> f64 {
+            let mixes = self.changing.iter().zip(&self.by_phase);
+            let all: Option<Vec<f64>> =
+                mixes.map(|(mix, runs)| Some(runs.get(place)?.stp / mix.stock.stp)).collect();
+            all.and_then(|all| corun_metrics::mean(&all)).map_or(f64::NAN, percent)
+        };
+        let name = |&place: &usize| {
+            KNOWING.get(place).map_or("all equally slow", |(_, name)| *name).to_owned()
+        };
+        let mean = |place: &usize| {
+            percent(corun_metrics::mean(&ratios(place)).unwrap_or(f64::NAN))
+        };
+        Figure::new("by-phase", "What knowing the phases could be worth", about)
+            .rows("policy", &places, name)
+            .column("unfairness %", 2, mean)
+            .column("+- (95 %)", 2, |place| interval_percent(&ratios(place)))
+            .column("STP %", 2, stp)
             .table()
     }
 

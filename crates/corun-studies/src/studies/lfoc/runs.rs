@@ -10,21 +10,27 @@ use crate::simulate::{TunedPolicy, run};
 use crate::studies::partitioning::PartitionedLlc;
 
 /// A program's length (thesis, section 6.4).
-const INSTRUCTIONS: u64 = 150_000_000_000;
+pub(super) const INSTRUCTIONS: u64 = 150_000_000_000;
 
 /// Without a policy: the LLC is whole.
 pub(super) const STOCK: TunedPolicy = TunedPolicy::plain("linux-default");
 
 /// With known curves.
-pub(super) const STATIC: [TunedPolicy; 4] = [
+pub(super) const STATIC: [TunedPolicy; 6] = [
     TunedPolicy::plain("dunn"),
     TunedPolicy::plain("kpart"),
     TunedPolicy::plain("lfoc"),
     TunedPolicy::plain("fair-clusters"),
+    TunedPolicy::plain("corun"),
+    TunedPolicy {
+        shown: "corun, unfairness",
+        policy: "corun",
+        parameters: &[("objective", 2.0)],
+    },
 ];
 
 /// By what they measure.
-pub(super) const ONLINE: [TunedPolicy; 4] = [
+pub(super) const ONLINE: [TunedPolicy; 8] = [
     TunedPolicy::plain("dunn-online"),
     TunedPolicy::plain("kpart-dynaway"),
     TunedPolicy::plain("lfoc-online"),
@@ -33,6 +39,31 @@ pub(super) const ONLINE: [TunedPolicy; 4] = [
         policy: "lfoc-online",
         parameters: &[("full-sweeps", 1.0)],
     },
+    TunedPolicy::plain("fair-clusters-online"),
+    TunedPolicy {
+        shown: "fair-clusters-online, forgetting",
+        policy: "fair-clusters-online",
+        parameters: &[("remember", 0.0)],
+    },
+    TunedPolicy {
+        shown: "corun without profiles",
+        policy: "corun",
+        parameters: &[("profiles", 0.0)],
+    },
+    TunedPolicy {
+        shown: "corun without profiles, unfairness",
+        policy: "corun",
+        parameters: &[("profiles", 0.0), ("objective", 2.0)],
+    },
+];
+
+/// Those of them that sample.
+pub(super) const SAMPLING: [&str; 5] = [
+    "kpart-dynaway",
+    "lfoc-online",
+    "lfoc-online, full sweeps",
+    "fair-clusters-online",
+    "fair-clusters-online, forgetting",
 ];
 
 /// A mix under a policy.
@@ -56,6 +87,15 @@ pub(super) struct Mixed {
 /// All policies, as in [`Mixed::policies`].
 pub(super) fn policies() -> impl Iterator<Item = TunedPolicy> {
     STATIC.into_iter().chain(ONLINE)
+}
+
+/// Its place in [`Mixed::policies`], by what the study calls it.
+///
+/// # Panics
+/// When there is no such policy: a mistake in the study.
+pub(super) fn place(shown: &str) -> usize {
+    let place = policies().position(|policy| policy.shown == shown);
+    place.unwrap_or_else(|| unreachable!("{shown} is none of the study's policies"))
 }
 
 /// Runs every mix under every policy.
@@ -82,12 +122,12 @@ pub(super) fn all(
     Ok(mixes.iter().zip(runs.chunks(all.len())).map(of_mix).collect())
 }
 
-fn app(llc: &PartitionedLlc, program: usize) -> AppSpec {
+pub(super) fn app(llc: &PartitionedLlc, program: usize) -> AppSpec {
     let instructions = Some(INSTRUCTIONS);
     AppSpec { instructions, ..AppSpec::new(llc.programs[program].clone()) }
 }
 
-fn judged(llc: &PartitionedLlc, mix: &[usize], result: &RunResult) -> MixRun {
+pub(super) fn judged(llc: &PartitionedLlc, mix: &[usize], result: &RunResult) -> MixRun {
     let slowdowns: Vec<f64> =
         result.apps.iter().map(|app| app.slowdown.unwrap_or(f64::NAN)).collect();
     MixRun {

@@ -42,15 +42,19 @@ pub(super) fn all(inputs: &StudyInputs, llc: &PartitionedLlc) -> Result<Vec<Deci
     let mut times = Vec::new();
     for programs in PROGRAMS {
         let mix = mixes::by_class(llc, programs, 1, 1).remove(0);
-        for policy in STATIC {
+        for policy in STATIC.into_iter().filter(is_partitioner) {
             times.push(time(policy, programs, with_curves(llc, &mix, policy)?));
         }
-        // The last is the same policy once more.
-        for &policy in &ONLINE[..ONLINE.len() - 1] {
+        for policy in ONLINE.into_iter().filter(|policy| policy.parameters.is_empty()) {
             times.push(time(policy, programs, measuring(inputs, llc, &mix, policy)?));
         }
     }
     Ok(times)
+}
+
+/// Does it decide on curves alone?
+pub(super) fn is_partitioner(policy: &TunedPolicy) -> bool {
+    build_partitioner(policy.policy, &BuildOptions::default()).is_ok()
 }
 
 fn time(policy: TunedPolicy, programs: usize, mut taken_us: Vec<f64>) -> DecisionTime {
