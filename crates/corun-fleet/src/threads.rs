@@ -89,9 +89,10 @@ impl Threads {
     /// How slow all are together, into `prediction`'s slowdowns, in their order. Each LLC must be divided.
     pub(crate) fn couple(&self, kind: &NodeKind, prediction: &mut Prediction) {
         debug_assert!(!self.stale.contains(&true));
-        let members = self.all.iter().map(|one| (one.member(kind), &one.demand));
+        let flows = self.all.iter().map(|one| (one.member(kind), &one.demand, &[][..]));
         let Prediction { scratch, slowdowns, .. } = prediction;
-        kind.model().local_slowdowns(members, scratch, slowdowns);
+        slowdowns.clear();
+        kind.model().paces(flows, scratch, |pace| slowdowns.push(pace.slowdown));
     }
 }
 

@@ -20,8 +20,9 @@ pub(crate) struct Domains {
     latency: Vec<Latency>,
     /// Is it a memory controller? By place in the order.
     controllers: Vec<bool>,
-    /// Places that a flow passes, nearest to the core first: ranges of `passed` by
-    /// `cpu * nodes + node`.
+    /// Which of `ways` leads there, by `cpu * nodes + node`.
+    way_of: Vec<u32>,
+    /// Places that a flow passes, nearest to the core first: ranges of `passed`, each once.
     ways: Vec<(u32, u32)>,
     passed: Vec<u32>,
     nodes: usize,
@@ -60,7 +61,35 @@ pub(crate) struct DomainScratch {
     sorted_for: u64,
     sorted_ways: Vec<u32>,
     solo: Vec<f64>,
+    /// How busy flows would keep a domain in which they do not queue.
+    queued: Vec<f64>,
+    /// By domain what its flows would have drawn alone when it was solved last, and what they got: of co-runs that follow
+    /// each other most domains have the same.
+    solved: Vec<Solved>,
+}
+
+/// What flows would draw alone, and what they get together; shares of a domain's peak.
+#[derive(Debug, Default)]
+struct Solved {
+    solo: Vec<f64>,
     shared: Vec<f64>,
+}
+
+impl Solved {
+    /// What flows get that alone would draw `solo`, which is taken.
+    fn shared(
+        &mut self,
+        solo: &mut Vec<f64>,
+        latency: &Latency,
+        model: &dyn LimitBandwidth,
+    ) -> &[f64] {
+        if self.solo != *solo {
+            std::mem::swap(&mut self.solo, solo);
+            self.shared.resize(self.solo.len(), 0.0);
+            model.through(&self.solo, latency, &mut self.shared);
+        }
+        &self.shared
+    }
 }
 
 impl Domains {
@@ -100,19 +129,28 @@ impl Domains {
             peaks.len() as u32 - 1
         });
         let nodes = machine.nodes().len();
-        let mut ways = Vec::with_capacity(machine.cpus().len() * nodes);
-        let mut passed = Vec::new();
+        let mut way_of = Vec::with_capacity(machine.cpus().len() * nodes);
+        let mut ways: Vec<(u32, u32)> = Vec::new();
+        let mut passed: Vec<u32> = Vec::new();
         for cpu in 0..machine.cpus().len() {
             for node in 0..nodes {
-                let first = passed.len() as u32;
+                let first = passed.len();
                 passed.extend(machine.memory_path(cpu, node).iter().map(|&index| place[index]));
                 passed.extend(all);
-                ways.push((first, passed.len() as u32));
+                let is_same =
+                    |way: &(u32, u32)| passed[way.0 as usize..way.1 as usize] == passed[first..];
+                let known = ways.iter().position(is_same);
+                if known.is_some() {
+                    passed.truncate(first);
+                } else {
+                    ways.push((first as u32, passed.len() as u32));
+                }
+                way_of.push(known.unwrap_or(ways.len() - 1) as u32);
             }
         }
         let identity = next_identity();
         let solo_share = options.solo_share();
-        Ok(Self { peaks, latency, controllers, ways, passed, nodes, solo_share, identity })
+        Ok(Self { peaks, latency, controllers, way_of, ways, passed, nodes, solo_share, identity })
     }
 
     /// One domain for all traffic: PBBCache's view of a machine.
@@ -125,12 +163,12 @@ impl Domains {
             .sum();
         let peak = options.peak_mb_per_s.or(Some(of_controllers).filter(|&sum| sum > 0.0));
         let Some(peak) = peak else { return Ok(own) };
-        let count = own.ways.len();
         Ok(Self {
             peaks: vec![peak * 1e6],
             latency: vec![Latency::usual()],
             controllers: vec![true],
-            ways: vec![(0, 1); count],
+            way_of: vec![0; own.way_of.len()],
+            ways: vec![(0, 1)],
             passed: vec![0],
             nodes: own.nodes,
             solo_share: own.solo_share,
@@ -139,7 +177,7 @@ impl Domains {
     }
 
     fn way(&self, cpu: usize, node: usize) -> &[u32] {
-        let (first, end) = self.ways[cpu * self.nodes + node];
+        let (first, end) = self.ways[self.way_of[cpu * self.nodes + node] as usize];
         &self.passed[first as usize..end as usize]
     }
 
@@ -169,16 +207,38 @@ impl Domains {
         scratch.parts.clear();
     }
 
-    /// Adds a flow's traffic to one node, in bytes a second. Flows come by rising number.
-    pub(crate) fn add(
+    /// Adds a flow's traffic in parts, by the nodes of its pages ([`crate::Flow::home`]). `from`: its CPU and the node of that.
+    /// How many parts there are, and the bytes a second of the last.
+    pub(crate) fn add_flow(
         &self,
         scratch: &mut DomainScratch,
         flow: usize,
-        cpu: usize,
-        node: usize,
+        from: (usize, usize),
+        home: &[f64],
+        bytes_per_s: f64,
+    ) -> (u32, f64) {
+        let pages: f64 = home.iter().sum();
+        if pages <= 0.0 {
+            self.add(scratch, flow, from, bytes_per_s);
+            return (1, bytes_per_s);
+        }
+        let mut added = (0, 0.0);
+        for (node, &here) in home.iter().enumerate().filter(|(_, here)| **here > 0.0) {
+            added = (added.0 + 1, bytes_per_s * here / pages);
+            self.add(scratch, flow, (from.0, node), added.1);
+        }
+        added
+    }
+
+    /// Adds a flow's traffic to one node, in bytes a second. Flows come by rising number.
+    fn add(
+        &self,
+        scratch: &mut DomainScratch,
+        flow: usize,
+        (cpu, node): (usize, usize),
         bytes_per_s: f64,
     ) {
-        let way = (cpu * self.nodes + node) as u32;
+        let way = self.way_of[cpu * self.nodes + node];
         scratch.parts.push(Part { flow: flow as u32, way, bytes_per_s, retries: 0.0 });
     }
 
@@ -194,7 +254,7 @@ impl Domains {
         retries: &mut [f64],
     ) {
         self.sort(scratch);
-        let DomainScratch { parts, starts, members, solo, shared, .. } = scratch;
+        let DomainScratch { parts, starts, members, solo, queued, solved, .. } = scratch;
         for (domain, &peak) in self.peaks.iter().enumerate() {
             let members = &members[starts[domain] as usize..starts[domain + 1] as usize];
             if members.is_empty() {
@@ -215,17 +275,17 @@ impl Domains {
             for one in solo.iter_mut() {
                 *one = one.min(self.solo_share);
             }
-            shared.resize(solo.len(), 0.0);
-            let queued = match (self.controllers[domain], model.queues()) {
+            let busy = match (self.controllers[domain], model.queues()) {
                 (true, false) => {
-                    morad::through(solo, shared);
-                    Some(shared.iter().sum())
+                    queued.resize(solo.len(), 0.0);
+                    morad::through(solo, queued);
+                    Some(queued.iter().sum())
                 }
                 _ => None,
             };
-            model.through(solo, &self.latency[domain], shared);
+            let shared = solved[domain].shared(solo, &self.latency[domain], model);
             if self.controllers[domain] {
-                let busy = queued.unwrap_or_else(|| shared.iter().sum());
+                let busy = busy.unwrap_or_else(|| shared.iter().sum());
                 let again = contention::retries_per_request(busy);
                 for &part in members {
                     parts[part as usize].retries += again;
@@ -252,7 +312,7 @@ impl Domains {
         through: &mut [f64],
     ) {
         self.sort(scratch);
-        let DomainScratch { starts, members, solo, shared, .. } = scratch;
+        let DomainScratch { starts, members, solo, solved, .. } = scratch;
         for (domain, &peak) in self.peaks.iter().enumerate() {
             let members = &members[starts[domain] as usize..starts[domain + 1] as usize];
             if members.is_empty() {
@@ -261,9 +321,8 @@ impl Domains {
             let share = |&flow: &u32| (through[flow as usize] / peak).min(self.solo_share);
             solo.clear();
             solo.extend(members.iter().map(share));
-            shared.resize(solo.len(), 0.0);
-            model.through(solo, &self.latency[domain], shared);
-            for (&flow, &got) in members.iter().zip(&*shared) {
+            let shared = solved[domain].shared(solo, &self.latency[domain], model);
+            for (&flow, &got) in members.iter().zip(shared) {
                 let asked = through[flow as usize];
                 let kept = if asked > 0.0 { (got * peak / asked).min(1.0) } else { 1.0 };
                 through[flow as usize] = asked * kept;
@@ -274,12 +333,17 @@ impl Domains {
     /// Sorts the parts by domain, by counting. Co-runs that follow each other mostly go the same
     /// ways: then all is sorted already.
     fn sort(&self, scratch: &mut DomainScratch) {
-        let DomainScratch { parts, starts, members, sorted_for, sorted_ways, .. } = scratch;
+        let DomainScratch { parts, starts, members, sorted_for, sorted_ways, solved, .. } = scratch;
         let ways = parts.iter().map(|part| part.way);
         if *sorted_for == self.identity && ways.clone().eq(sorted_ways.iter().copied()) {
             return;
         }
-        *sorted_for = self.identity;
+        if *sorted_for != self.identity {
+            // What was solved was so by other latencies, and maybe another model.
+            solved.clear();
+            solved.resize_with(self.peaks.len(), Solved::default);
+            *sorted_for = self.identity;
+        }
         sorted_ways.clear();
         sorted_ways.extend(ways);
         starts.clear();

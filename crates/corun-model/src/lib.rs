@@ -17,13 +17,13 @@ mod error;
 mod imported;
 mod interval;
 mod known_replays;
-mod local;
 mod masks;
 mod model;
 mod numa;
 mod options;
 mod outcome;
 mod outside;
+mod paces;
 mod pipeline;
 mod pressure;
 mod program;
@@ -47,7 +47,7 @@ pub use options::{
     BandwidthModel, Compatibility, DEFAULT_SOLO_PEAK_SHARE, MAX_SOLO_PEAK_SHARE, ModelOptions,
     NameError, SpaceLaw,
 };
-pub use outcome::{Demand, Outcome};
+pub use outcome::{Demand, Outcome, Pace};
 pub use pressure::{LeastFigures, Pressure};
 pub use program::{
     CacheGroup, Flow, LoadedPhase, LoadedProgram, LoadedStretch, Member, PhaseMix, Running,

@@ -242,6 +242,11 @@ impl Model {
         &self.sites[self.site_of[cpu] as usize]
     }
 
+    /// Which kind of place a CPU (index) is: on CPUs of one kind a program has the same figures, whoever else runs.
+    pub fn kind_of_place(&self, cpu: usize) -> u32 {
+        self.site_of[cpu]
+    }
+
     /// The first CPU (index) of each kind of place.
     pub(crate) fn one_cpu_a_site(&self) -> impl Iterator<Item = usize> {
         let first = |site| self.site_of.iter().position(|&of| of as usize == site);
@@ -407,16 +412,8 @@ impl Model {
         for (index, flow) in flows.iter().enumerate() {
             let cpu = flow.member.cpu;
             let bytes = asked(flow, &scratch.speeds, index);
-            let pages: f64 = flow.home.iter().sum();
-            if pages > 0.0 {
-                for (node, &here) in flow.home.iter().enumerate().filter(|(_, here)| **here > 0.0) {
-                    let part = bytes * here / pages;
-                    self.domains.add(&mut scratch.domains, index, cpu, node, part);
-                }
-            } else {
-                let node = self.machine.cpus()[cpu].node;
-                self.domains.add(&mut scratch.domains, index, cpu, node, bytes);
-            }
+            let from = (cpu, self.machine.cpus()[cpu].node);
+            self.domains.add_flow(&mut scratch.domains, index, from, flow.home, bytes);
         }
         let Scratch { domains, shares, retries, busy_threads, speeds, cpis, .. } = scratch;
         retries.clear();
@@ -507,7 +504,7 @@ impl Model {
         }
     }
 
-    fn latency_ratio(&self, from: usize, home: &[f64]) -> f64 {
+    pub(crate) fn latency_ratio(&self, from: usize, home: &[f64]) -> f64 {
         let pages: f64 = home.iter().sum();
         if pages <= 0.0 {
             return 1.0;

@@ -61,3 +61,19 @@ pub struct Outcome {
     /// Was a figure read outside the measured range?
     pub extrapolated: bool,
 }
+
+/// How fast a program runs among the others, and what it draws.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Pace {
+    /// As [`Outcome::slowdown`].
+    pub slowdown: f64,
+    /// As [`Outcome::bytes_per_s`].
+    pub bytes_per_s: f64,
+}
+
+impl Outcome {
+    /// Its slowdown and traffic alone.
+    pub fn pace(&self) -> Pace {
+        Pace { slowdown: self.slowdown, bytes_per_s: self.bytes_per_s }
+    }
+}

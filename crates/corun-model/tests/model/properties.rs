@@ -2,8 +2,8 @@
 
 use corun_machine::preset;
 use corun_model::{
-    BandwidthModel, Flow, LoadedProgram, Model, ModelOptions, Outcome, Pressure, Running, Scratch,
-    SpaceLaw,
+    BandwidthModel, Flow, LoadedProgram, Model, ModelOptions, Outcome, Pace, Pressure, Running,
+    Scratch, SpaceLaw,
 };
 use corun_profile::Profile;
 use proptest::prelude::*;
@@ -114,11 +114,13 @@ proptest! {
         prop_assert!(ranges.iter().any(holds), "{outcomes:?}");
     }
 
-    /// What is asked for slowdowns alone answers what is asked for all figures.
+    /// Where slowdown and traffic alone are asked for they are those among all figures, wherever pages are.
     #[test]
-    fn slowdowns_alone_are_those_of_all_figures(
+    fn paces_are_those_of_all_figures(
         profiles in programs(), options in options(), other in any::<bool>(), seats in 1..8usize,
+        pages in prop::collection::vec(0..5usize, 8), are_spread in any::<bool>(),
     ) {
+        let homes: [&[f64]; 5] = [&[], &[0.7], &[1.0], &[0.0, 0.3], &[0.6, 0.2]];
         let spec = if other { preset("xeon-x5365").unwrap().spec().clone() } else { gold(2, 4) };
         let model = model(spec, options);
         let programs = load_all(&model, &profiles);
@@ -127,15 +129,18 @@ proptest! {
             .enumerate()
             .map(|(at, one)| {
                 let demand = model.demand_at(&one.member, at as f64 * 1e6);
-                Flow { member: one.member, demand, home: &[] }
+                let nodes = model.machine().nodes().len();
+                let known = homes.len() - usize::from(!are_spread);
+                let home = homes[pages[at] % known];
+                Flow { member: one.member, demand, home: &home[..home.len().min(nodes)] }
             })
             .collect();
-        let (mut scratch, mut out, mut slowdowns) = (Scratch::new(), Vec::new(), Vec::new());
+        let (mut scratch, mut out, mut paces) = (Scratch::new(), Vec::new(), Vec::new());
         model.couple(&flows, &mut scratch, &mut out);
-        let members = flows.iter().map(|flow| (flow.member, &flow.demand));
-        model.local_slowdowns(members, &mut scratch, &mut slowdowns);
-        let expected: Vec<f64> = out.iter().map(|one| one.slowdown).collect();
-        prop_assert_eq!(slowdowns, expected);
+        let each = flows.iter().map(|flow| (flow.member, &flow.demand, flow.home));
+        model.paces(each, &mut scratch, |pace| paces.push(pace));
+        let expected: Vec<Pace> = out.iter().map(Outcome::pace).collect();
+        prop_assert_eq!(paces, expected);
     }
 
     /// As many threads of one program divide LLC and bandwidth evenly: their pressure says exactly what they are.
