@@ -60,6 +60,11 @@ def partition(policy, path, more):
     return bench(f"decision, partition, {policy}", "corun-policy", "partition", path, more)
 
 
+def of_corun(count, where, more, case="searched"):
+    name = f"decision, corun, {count} threads, {where}, {case.replace('_', ' ')}"
+    return bench(name, "corun-policy", "corun", f"{case}::{count}-{where.replace(' ', '-')}", more)
+
+
 def model(case, path, more):
     return bench(f"model, {case}", "corun-model", "solve", path, more)
 
@@ -92,6 +97,9 @@ JOBS = [
     *[decision(policy, "nothing_changed", 100) for policy in ("di", "dio", "dio-power", "maximum-local", "n-mass")],
     *[decision(policy, "all_changed", 20) for policy in ("di", "dio")],
     bench("decision, 100 threads on 32 CPUs, casc", "corun-policy", "casc", "bucketize_100_threads_on_32_cpus", 50),
+    *[of_corun(count, where, 1) for where in ("one node", "two nodes") for count in (8, 16, 32, 64)],
+    *[of_corun(count, "ways", 1) for count in (8, 16, 32, 64)],
+    *[of_corun(64, where, 10, "nothing_changed") for where in ("one node", "two nodes", "ways")],
     partition("lfoc, 11 programs, 11 ways", "lfoc_11_ways::11", 5000),
     partition("kpart, 11 programs, 11 ways", "kpart_11_ways::11", 200),
     partition("ucp, 8 programs, 20 ways", "eight_programs_20_ways::ucp", 5000),

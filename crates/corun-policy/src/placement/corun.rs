@@ -22,6 +22,7 @@ mod parts;
 mod phases;
 mod planning;
 mod search;
+mod shared_caches;
 mod trial;
 mod ways;
 
@@ -196,7 +197,7 @@ struct Shared {
     llc: Option<usize>,
     /// 0: all.
     mask: u64,
-    by: BTreeSet<ThreadId>,
+    by: Arc<BTreeSet<ThreadId>>,
 }
 
 impl Corun {
@@ -270,13 +271,17 @@ impl Corun {
             let llc = machine.cpu_index(thread.cpu?).map(|cpu| machine.cpus()[cpu].llc)?;
             Some((llc, self.parts.asked.mask(llc, thread.id)))
         };
+        let places: Vec<Option<(usize, u64)>> = running.iter().map(|one| place(one)).collect();
+        let mut beside: BTreeMap<Option<(usize, u64)>, BTreeSet<ThreadId>> = BTreeMap::new();
+        for (thread, &place) in running.iter().zip(&places) {
+            beside.entry(place).or_default().insert(thread.id);
+        }
+        let beside: BTreeMap<_, _> =
+            beside.into_iter().map(|(place, by)| (place, Arc::new(by))).collect();
         let mut now = BTreeMap::new();
-        for thread in running {
-            let own = place(thread);
-            let beside = running.iter().filter(|other| place(other) == own);
-            let by = beside.map(|other| other.id).collect::<BTreeSet<ThreadId>>();
-            let (llc, mask) = own.map_or((None, 0), |(llc, mask)| (Some(llc), mask));
-            now.insert(thread.id, Shared { llc, mask, by });
+        for (thread, place) in running.iter().zip(&places) {
+            let (llc, mask) = place.map_or((None, 0), |(llc, mask)| (Some(llc), mask));
+            now.insert(thread.id, Shared { llc, mask, by: beside[place].clone() });
         }
         for (id, shared) in &now {
             if self.shared.get(id) != Some(shared) {

@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use corun_machine::{CpuSet, Machine};
-use corun_model::Outcome;
+use corun_model::Pace;
 
 use super::Corun;
 use super::objective::Objective;
@@ -118,19 +118,18 @@ enum Verdict {
 impl Check {
     /// The objective where one thread's logarithm is off by so much; all of them: `there`, else here.
     fn value(&self, there: bool, off: Option<(usize, f64)>) -> f64 {
-        let outcome = |(place, one): (usize, &Checked)| {
+        let pace = |(place, one): (usize, &Checked)| {
             let by = off.filter(|(of, _)| *of == place).map_or(0.0, |(_, by)| by);
             let slower = if there { (one.mean + by).exp() } else { 1.0 };
             let slowdown = one.slowdown * slower;
-            let bytes_per_s = one.bytes[usize::from(there)] / slowdown;
-            Outcome { slowdown, bytes_per_s, ..Outcome::default() }
+            Pace { slowdown, bytes_per_s: one.bytes[usize::from(there)] / slowdown }
         };
-        let outcomes: Vec<Outcome> = self.threads.iter().enumerate().map(outcome).collect();
+        let paces: Vec<Pace> = self.threads.iter().enumerate().map(pace).collect();
         let above_idle_w = self.power.map(|(fixed_w, w_per_byte_per_s)| {
-            let bytes_per_s: f64 = outcomes.iter().map(|one| one.bytes_per_s).sum();
+            let bytes_per_s: f64 = paces.iter().map(|one| one.bytes_per_s).sum();
             fixed_w[usize::from(there)] + w_per_byte_per_s * bytes_per_s
         });
-        self.objective.value(&outcomes, above_idle_w)
+        self.objective.value(&paces, above_idle_w)
     }
 
     /// Gain and its standard deviation by prediction and counts together: the product of two normal distributions.

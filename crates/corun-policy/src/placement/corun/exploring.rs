@@ -83,10 +83,7 @@ impl Corun {
         let bounds = search.bounds(&now);
         let likely = search.value(&now);
         let worlds = [World::Steep, World::Flat];
-        let values = worlds.map(|world| {
-            let outcomes = search.outcomes(world, &now.situation);
-            search.value_of(&now.situation, &outcomes)
-        });
+        let values = worlds.map(|world| search.value_if(|_| world, &now.situation));
         let mut hopeful: Vec<(f64, Predicted)> = Vec::new();
         for next in search.neighbours(&now, MOST_STEPS) {
             let next = search.predicted(next);
@@ -98,8 +95,8 @@ impl Corun {
                 .iter()
                 .zip(values)
                 .map(|(&world, before)| {
-                    let outcomes = search.outcomes(world, &next.situation);
-                    (1.0 - search.value_of(&next.situation, &outcomes) / before - gain).abs()
+                    let value = search.value_if(|_| world, &next.situation);
+                    (1.0 - value / before - gain).abs()
                 })
                 .sum();
             hopeful.push((gain + spread, next));

@@ -2,7 +2,7 @@
 
 use corun_machine::Machine;
 use corun_metrics as metrics;
-use corun_model::Outcome;
+use corun_model::Pace;
 
 /// What each share by which a program exceeds the target slowdown counts as, in the objective's unit: more than
 /// any of the other terms can gain. For energies, whose unit is the joule, in parts of the energy.
@@ -44,22 +44,22 @@ impl Objective {
     }
 
     /// Its value for programs on CPUs (indices) of a machine.
-    pub(super) fn value_at(self, machine: &Machine, cpus: &[usize], outcomes: &[Outcome]) -> f64 {
+    pub(super) fn value_at(self, machine: &Machine, cpus: &[usize], paces: &[Pace]) -> f64 {
         let above_idle_w = if self.is_of_power() {
-            let bytes_per_s = outcomes.iter().map(|outcome| outcome.bytes_per_s).sum();
+            let bytes_per_s = paces.iter().map(|pace| pace.bytes_per_s).sum();
             machine.power_above_idle_w(cpus.iter().copied(), bytes_per_s)
         } else {
             None
         };
-        self.value(outcomes, above_idle_w)
+        self.value(paces, above_idle_w)
     }
 
     /// Its value for programs that are so much slower than alone, on a machine that draws so many watts above idle;
     /// infinite where that is asked for and not known. Of several that are equally unfair or slow
     /// at worst the one with the lower mean is better by a thousandth of it. What exceeds the target comes first.
-    pub(super) fn value(self, outcomes: &[Outcome], above_idle_w: Option<f64>) -> f64 {
-        let slowdowns = || outcomes.iter().map(|outcome| outcome.slowdown);
-        let mean = slowdowns().sum::<f64>() / outcomes.len().max(1) as f64;
+    pub(super) fn value(self, paces: &[Pace], above_idle_w: Option<f64>) -> f64 {
+        let slowdowns = || paces.iter().map(|pace| pace.slowdown);
+        let mean = slowdowns().sum::<f64>() / paces.len().max(1) as f64;
         let most = slowdowns().fold(0.0, f64::max);
         let energy = |of: fn(f64, &[f64]) -> Option<f64>| {
             let slowdowns: Vec<f64> = slowdowns().collect();
@@ -90,9 +90,9 @@ impl Objective {
     }
 
     /// Who is slower than the target, by place.
-    pub(super) fn slower(self, outcomes: &[Outcome]) -> Vec<usize> {
+    pub(super) fn slower(self, paces: &[Pace]) -> Vec<usize> {
         let Some(target) = self.target() else { return Vec::new() };
-        (0..outcomes.len()).filter(|&place| outcomes[place].slowdown > target).collect()
+        (0..paces.len()).filter(|&place| paces[place].slowdown > target).collect()
     }
 }
 
@@ -100,13 +100,13 @@ impl Objective {
 mod tests {
     use super::*;
 
-    fn outcomes(slowdowns: &[f64]) -> Vec<Outcome> {
-        slowdowns.iter().map(|&slowdown| Outcome { slowdown, ..Outcome::default() }).collect()
+    fn paces(slowdowns: &[f64]) -> Vec<Pace> {
+        slowdowns.iter().map(|&slowdown| Pace { slowdown, bytes_per_s: 0.0 }).collect()
     }
 
     #[test]
     fn each_objective_is_the_one_worked_by_hand() {
-        let three = outcomes(&[1.0, 1.5, 2.0]);
+        let three = paces(&[1.0, 1.5, 2.0]);
         assert_eq!(Objective::of(0.0, 0.0).value(&three, None), 1.5);
         assert!((Objective::of(1.0, 0.0).value(&three, None) - 2.0015).abs() < 1e-12);
         assert!((Objective::of(2.0, 0.0).value(&three, None) - 2.0015).abs() < 1e-12);
@@ -117,13 +117,13 @@ mod tests {
     #[test]
     fn what_exceeds_the_target_comes_first() {
         let objective = Objective::of(0.0, 1.25);
-        let three = outcomes(&[1.0, 1.5, 2.0]);
+        let three = paces(&[1.0, 1.5, 2.0]);
         assert!((objective.value(&three, None) - (1.5 + 10.0 * 0.8)).abs() < 1e-12);
         assert_eq!(objective.slower(&three), [1, 2]);
-        let level = outcomes(&[1.25, 1.25, 1.25]);
+        let level = paces(&[1.25, 1.25, 1.25]);
         assert_eq!(objective.value(&level, None), 1.25);
         assert!(objective.slower(&level).is_empty());
-        assert!(objective.value(&level, None) < objective.value(&outcomes(&[1.0, 1.0, 1.3]), None));
+        assert!(objective.value(&level, None) < objective.value(&paces(&[1.0, 1.0, 1.3]), None));
         assert!(Objective::of(0.0, 0.0).slower(&three).is_empty());
     }
     /// Two programs at 1.0 and 2.0 do 1.5 seconds' work a second. On the cores of one package of the Xeon X5365 with 1e9
@@ -135,7 +135,7 @@ mod tests {
             let cpus = machine.cpus().iter().enumerate();
             cpus.filter(move |(_, cpu)| cpu.package == of).map(|(index, _)| index)
         };
-        let mut two = outcomes(&[1.0, 2.0]);
+        let mut two = paces(&[1.0, 2.0]);
         two[0].bytes_per_s = 1e9;
         let together: Vec<usize> = package(0).take(2).collect();
         let apart: Vec<usize> = package(0).take(1).chain(package(1).take(1)).collect();
@@ -146,7 +146,7 @@ mod tests {
         // Beyond a target of 1.6 by a quarter: 40 (1 + 1 + 10 x 0.25).
         let bound = Objective::of(3.0, 1.6);
         assert!((bound.value_at(&machine, &together, &two) - 180.0).abs() < 1e-9);
-        let mut level = outcomes(&[1.6, 1.6]);
+        let mut level = paces(&[1.6, 1.6]);
         level[0].bytes_per_s = 1e9;
         assert!((bound.value_at(&machine, &together, &level) - 48.0).abs() < 1e-9);
         // Where it is not known what the machine draws nothing is worth anything.

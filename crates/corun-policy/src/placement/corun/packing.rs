@@ -109,7 +109,7 @@ mod tests {
     use std::sync::Arc;
 
     use corun_machine::preset;
-    use corun_model::{LoadedProgram, Model, ModelOptions, Scratch};
+    use corun_model::{LoadedProgram, Model, ModelOptions};
     use corun_profile::Library;
 
     use super::super::learned::Worlds;
@@ -144,14 +144,7 @@ mod tests {
             homes: vec![Vec::new(); 4],
             masks: vec![0; 4],
         };
-        let search = |threads, kind| Search {
-            model: &model,
-            threads,
-            objective: Objective::of(kind, 0.0),
-            most_loss: 0.5,
-            scratch: Scratch::default(),
-            questions: 0,
-        };
+        let search = |threads, kind| Search::new(&model, threads, Objective::of(kind, 0.0), 0.5);
         let mut energy = search(&threads, 3.0);
         let at = energy.predicted(spread.clone());
         let found = energy.packed(&at, false);

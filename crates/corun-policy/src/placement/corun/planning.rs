@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use corun_machine::{CpuSet, Machine};
-use corun_model::{Model, Scratch};
+use corun_model::Model;
 
 use super::Corun;
 use super::cost::Cost;
@@ -49,14 +49,7 @@ impl Settled {
 
 impl Corun {
     pub(super) fn search<'a>(&self, model: &'a Model, threads: &'a [Thread]) -> Search<'a> {
-        Search {
-            model,
-            threads,
-            objective: self.objective,
-            most_loss: self.most_loss,
-            scratch: Scratch::default(),
-            questions: 0,
-        }
+        Search::new(model, threads, self.objective, self.most_loss)
     }
 
     /// For how long things are taken to stay as they are: as long as they did so far.
@@ -170,12 +163,14 @@ impl Corun {
         let cost = Cost { model: search.model, footprint_bytes: self.footprint_bytes };
         // As a share of all threads' time until the next change.
         let time_s = horizon_s * search.threads.len() as f64;
-        let before = search.value_over_phases(&from);
+        let situations: Vec<&Predicted> = std::iter::once(&from).chain(&goals).collect();
+        let values = search.values_over_phases(&situations);
         let mut goals: Vec<(f64, f64, Predicted)> = goals
             .into_iter()
-            .map(|goal| {
+            .zip(&values[1..])
+            .map(|(goal, value)| {
                 let share = cost.thread_seconds(&from, &goal, search.threads) / time_s;
-                let net = 1.0 - search.value_over_phases(&goal) / before - share;
+                let net = 1.0 - value / values[0] - share;
                 (net, share, goal)
             })
             .collect();
@@ -221,9 +216,9 @@ impl Corun {
         let machine = view.machine;
         let (now, goal) = (&from.situation, &to.situation);
         let value =
-            |at: &Predicted| self.objective.value_at(machine, &at.situation.cpus, &at.outcomes);
+            |at: &Predicted| self.objective.value_at(machine, &at.situation.cpus, &at.paces());
         let [before, after] = [from, to].map(value);
-        let slower = self.objective.slower(&to.outcomes);
+        let slower = self.objective.slower(&to.paces());
         for (index, thread) in running.iter().enumerate() {
             let cpu = machine.cpus()[goal.cpus[index]].id;
             let cpus: CpuSet = std::iter::once(cpu).collect();
@@ -281,7 +276,7 @@ impl Corun {
     /// Names those who are slower than the target where nothing better is found, once: they are held where they
     /// are.
     fn tell_slower(&mut self, running: &[&ThreadView], at: &Predicted, plan: &mut Plan) {
-        let slower = self.objective.slower(&at.outcomes);
+        let slower = self.objective.slower(&at.paces());
         let ids: Vec<ThreadId> = slower.iter().map(|&index| running[index].id).collect();
         if ids == self.told_slower {
             return;

@@ -1,10 +1,11 @@
 //! The search: from where threads are to a better place by exchanges and moves, one at a time.
 
 use corun_machine::Machine;
-use corun_model::{CacheGroup, LoadedProgram, Member, Model, Outcome, Running, Scratch};
+use corun_model::{CacheGroup, Flow, LoadedProgram, Member, Model, Outcome, Pace, Scratch};
 
 use super::learned::{World, Worlds};
 use super::objective::Objective;
+use super::shared_caches::SharedCaches;
 use crate::ProcessId;
 
 /// A step has to lower the objective by this share.
@@ -25,6 +26,13 @@ pub(super) struct Situation {
 }
 
 impl Situation {
+    /// Becomes the same as another, in the memory that it has.
+    fn copy(&mut self, other: &Self) {
+        self.cpus.clone_from(&other.cpus);
+        self.homes.clone_from(&other.homes);
+        self.masks.clone_from(&other.masks);
+    }
+
     /// The same with all LLCs whole.
     pub(super) fn whole(mut self) -> Self {
         self.masks.fill(0);
@@ -37,6 +45,13 @@ impl Situation {
 pub(super) struct Predicted {
     pub(super) situation: Situation,
     pub(super) outcomes: Vec<Outcome>,
+}
+
+impl Predicted {
+    /// Each thread's pace.
+    pub(super) fn paces(&self) -> Vec<Pace> {
+        self.outcomes.iter().map(Outcome::pace).collect()
+    }
 }
 
 /// A thread that takes part, as the search sees it.
@@ -56,8 +71,12 @@ pub(super) struct Search<'a> {
     pub(super) objective: Objective,
     /// The largest share of its speed that a program may lose against where it is now.
     pub(super) most_loss: f64,
-    pub(super) scratch: Scratch,
+    /// How often the model was asked about a situation.
     pub(super) questions: usize,
+    scratch: Scratch,
+    caches: SharedCaches,
+    /// What was said last, by thread.
+    paces: Vec<Pace>,
 }
 
 /// By which share a change lowers the objective.
@@ -83,68 +102,123 @@ enum Step {
     Memory(usize),
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
+    pub(super) fn new(
+        model: &'a Model,
+        threads: &'a [Thread],
+        objective: Objective,
+        most_loss: f64,
+    ) -> Self {
+        let (scratch, caches) = (Scratch::default(), SharedCaches::default());
+        Self {
+            model,
+            threads,
+            objective,
+            most_loss,
+            questions: 0,
+            scratch,
+            caches,
+            paces: Vec::new(),
+        }
+    }
+
     /// What the model says of each thread.
     pub(super) fn outcomes(&mut self, world: World, at: &Situation) -> Vec<Outcome> {
-        self.outcomes_if(|_| world, at)
+        self.questions += 1;
+        self.outcomes_again(world, at)
     }
 
-    /// What the model says of each thread, where threads behave as in different worlds.
-    fn outcomes_if(&mut self, world: impl Fn(usize) -> World, at: &Situation) -> Vec<Outcome> {
-        self.outcomes_of(|thread| (world(thread), LoadedProgram::WHOLE), at)
+    /// The same of a situation that has been asked about, of which the paces alone were kept.
+    fn outcomes_again(&mut self, world: World, at: &Situation) -> Vec<Outcome> {
+        let members = self.members(|_| (world, LoadedProgram::WHOLE), at);
+        self.caches.divide(self.model, &members, &mut self.scratch);
+        let each = members.iter().zip(&at.homes).enumerate();
+        let flows = each.map(|(thread, ((member, _), home))| {
+            let demand = *self.caches.demand(thread);
+            Flow { member: *member, demand, home }
+        });
+        let flows: Vec<Flow<'_>> = flows.collect();
+        let mut outcomes = Vec::with_capacity(flows.len());
+        self.model.couple(&flows, &mut self.scratch, &mut outcomes);
+        outcomes
     }
 
-    /// What the model says of each thread, where programs are in these phases.
-    pub(super) fn outcomes_in(&mut self, phases: &[usize], at: &Situation) -> Vec<Outcome> {
-        self.outcomes_of(|thread| (World::Likely, phases[thread]), at)
+    /// What the model says of each thread's pace, where programs are in these phases.
+    pub(super) fn paces_in(&mut self, phases: &[usize], at: &Situation) -> &[Pace] {
+        self.paces_of(|thread| (World::Likely, phases[thread]), at)
     }
 
-    fn outcomes_of(
-        &mut self,
+    fn paces_of(&mut self, who: impl Fn(usize) -> (World, usize), at: &Situation) -> &[Pace] {
+        self.questions += 1;
+        let members = self.members(who, at);
+        let Self { model, scratch, caches, paces, .. } = self;
+        caches.divide(model, &members, scratch);
+        let caches = &*caches;
+        let each = members.iter().zip(&at.homes).enumerate();
+        let flows = each
+            .map(|(thread, ((member, _), home))| (*member, caches.demand(thread), home.as_slice()));
+        paces.clear();
+        model.paces(flows, scratch, |pace| paces.push(pace));
+        paces
+    }
+
+    /// Each thread on its CPU with its part of the LLC, in a world and a phase.
+    fn members(
+        &self,
         who: impl Fn(usize) -> (World, usize),
         at: &Situation,
-    ) -> Vec<Outcome> {
-        self.questions += 1;
+    ) -> Vec<(Member<'a>, Option<CacheGroup>)> {
         let machine = self.model.machine();
+        let threads: &'a [Thread] = self.threads;
         let group = |index: usize| {
             let mask = at.masks[index];
+            if mask == 0 {
+                return None;
+            }
             let cache = machine.llcs()[machine.cpus()[at.cpus[index]].llc].cache?;
             let way_bytes = cache.size_bytes as f64 / f64::from(cache.ways?);
             let bytes = way_bytes * f64::from(mask.count_ones());
-            (mask != 0).then(|| CacheGroup { id: mask.trailing_zeros(), bytes })
+            Some(CacheGroup { id: mask.trailing_zeros(), bytes })
         };
-        let running: Vec<Running<'_>> = self
-            .threads
-            .iter()
-            .enumerate()
-            .map(|(index, thread)| {
-                let (world, phase) = who(index);
-                let program = thread.worlds.of(world);
-                Running {
-                    member: Member { program, phase, cpu: at.cpus[index] },
-                    home: &at.homes[index],
-                    group: group(index),
-                }
-            })
-            .collect();
-        let mut outcomes = Vec::with_capacity(running.len());
-        self.model.solve(&running, &mut self.scratch, &mut outcomes);
-        outcomes
+        let member = |(index, thread): (usize, &'a Thread)| {
+            let (world, phase) = who(index);
+            (Member { program: thread.worlds.of(world), phase, cpu: at.cpus[index] }, group(index))
+        };
+        threads.iter().enumerate().map(member).collect()
     }
 
     /// The objective's value of a situation.
     pub(super) fn value(&self, at: &Predicted) -> f64 {
-        self.value_of(&at.situation, &at.outcomes)
+        self.value_of(&at.situation, &at.paces())
     }
 
-    /// The objective's value of a situation where threads come out so.
-    pub(super) fn value_of(&self, at: &Situation, outcomes: &[Outcome]) -> f64 {
-        self.objective.value_at(self.machine(), &at.cpus, outcomes)
+    /// The objective's value of a situation where threads have these paces.
+    pub(super) fn value_of(&self, at: &Situation, paces: &[Pace]) -> f64 {
+        self.objective.value_at(self.machine(), &at.cpus, paces)
+    }
+
+    /// The objective's value of a situation in a world; none where somebody is slower than its bound.
+    pub(super) fn value_within(
+        &mut self,
+        world: World,
+        at: &Situation,
+        bounds: &[f64],
+    ) -> Option<f64> {
+        let paces = self.paces_of(|_| (world, LoadedProgram::WHOLE), at);
+        let loses = |(pace, bound): (&Pace, &f64)| pace.slowdown > *bound;
+        let is_allowed = !paces.iter().zip(bounds).any(loses);
+        is_allowed.then(|| self.value_of(at, &self.paces))
     }
 
     /// A situation with what the likely world says of each thread.
     pub(super) fn predicted(&mut self, situation: Situation) -> Predicted {
         let outcomes = self.outcomes(World::Likely, &situation);
+        Predicted { situation, outcomes }
+    }
+
+    /// The same in a world, of a situation of which the value is known ([`Search::value_within`]).
+    pub(super) fn predicted_again(&mut self, world: World, situation: Situation) -> Predicted {
+        let outcomes = self.outcomes_again(world, &situation);
         Predicted { situation, outcomes }
     }
 
@@ -204,11 +278,14 @@ impl Search<'_> {
         from: &Predicted,
         to: &Predicted,
     ) -> f64 {
-        let [before, after] = [from, to].map(|at| {
-            let outcomes = self.outcomes_if(world, &at.situation);
-            self.value_of(&at.situation, &outcomes)
-        });
+        let [before, after] = [from, to].map(|at| self.value_if(world, &at.situation));
         1.0 - after / before
+    }
+
+    /// The objective's value of a situation where threads behave as in different worlds.
+    pub(super) fn value_if(&mut self, world: impl Fn(usize) -> World, at: &Situation) -> f64 {
+        self.paces_of(|thread| (world(thread), LoadedProgram::WHOLE), at);
+        self.value_of(at, &self.paces)
     }
 
     /// The slowdowns that no decision may lead beyond.
@@ -228,25 +305,26 @@ impl Search<'_> {
         let bounds = self.bounds(&now);
         let mut value = self.value(&now);
         let mut at = now;
+        let mut next = at.situation.clone();
         let until = self.questions + MOST_QUESTIONS;
         for _ in 0..2 * self.threads.len() {
             let steps = self.steps(&at, memory, until.saturating_sub(self.questions));
-            let mut best: Option<(f64, Predicted)> = None;
+            let mut best: Option<(f64, Step)> = None;
             for step in steps {
-                let next = self.after(step, &at.situation);
-                let next = self.predicted(next);
-                let loses = |(outcome, bound): (&Outcome, &f64)| outcome.slowdown > *bound;
-                if next.outcomes.iter().zip(&bounds).any(loses) {
-                    continue;
-                }
-                let reached = self.value(&next);
-                if best.as_ref().is_none_or(|(least, _)| reached < *least) {
-                    best = Some((reached, next));
+                next.copy(&at.situation);
+                self.take(step, &mut next);
+                let reached = self.value_within(World::Likely, &next, &bounds);
+                if let Some(reached) = reached
+                    && best.is_none_or(|(least, _)| reached < least)
+                {
+                    best = Some((reached, step));
                 }
             }
             match best {
-                Some((reached, next)) if reached < value * (1.0 - LEAST_STEP) => {
-                    (value, at) = (reached, next);
+                Some((reached, step)) if reached < value * (1.0 - LEAST_STEP) => {
+                    value = reached;
+                    self.take(step, &mut at.situation);
+                    at = self.predicted_again(World::Likely, at.situation);
                 }
                 _ => break,
             }
@@ -258,7 +336,8 @@ impl Search<'_> {
     pub(super) fn neighbours(&self, at: &Predicted, most: usize) -> Vec<Situation> {
         let machine = self.machine();
         let next = |step: Step| {
-            let mut next = self.after(step, &at.situation);
+            let mut next = at.situation.clone();
+            self.take(step, &mut next);
             for (one, &from) in at.situation.cpus.iter().enumerate() {
                 let is_far = machine.cpus()[next.cpus[one]].node != machine.cpus()[from].node;
                 if is_far && self.threads[one].moves_memory {
@@ -274,24 +353,22 @@ impl Search<'_> {
         self.model.machine()
     }
 
-    fn after(&self, step: Step, at: &Situation) -> Situation {
-        let mut next = at.clone();
+    fn take(&self, step: Step, at: &mut Situation) {
         match step {
             Step::Swap(one, other, memory) => {
-                next.cpus.swap(one, other);
+                at.cpus.swap(one, other);
                 [one, other].into_iter().filter(|_| memory).for_each(|thread| {
-                    self.bring_memory(thread, &mut next);
+                    self.bring_memory(thread, at);
                 });
             }
             Step::Move(thread, cpu, memory) => {
-                next.cpus[thread] = cpu;
+                at.cpus[thread] = cpu;
                 if memory {
-                    self.bring_memory(thread, &mut next);
+                    self.bring_memory(thread, at);
                 }
             }
-            Step::Memory(thread) => self.bring_memory(thread, &mut next),
+            Step::Memory(thread) => self.bring_memory(thread, at),
         }
-        next
     }
 
     pub(super) fn bring_memory(&self, thread: usize, at: &mut Situation) {

@@ -6,7 +6,7 @@ use corun_machine::{CpuSet, preset};
 use corun_model::{LoadedProgram, Member, Outcome, Running, Scratch};
 use corun_profile::Library;
 
-use super::phases::MOMENTS;
+use super::phases::Moments;
 use super::planning::Change;
 use super::*;
 use crate::{CachePart, ProcessId, Scope, ScopedRate, Step, ThreadState};
@@ -361,8 +361,8 @@ fn no_situation_is_solved_twice() {
     let mut search = policy.search(predictor.model(), &threads);
     let Change { from, to, .. } =
         policy.searched(&view, &running, 60.0, &mut search, &now).unwrap();
-    // Beside the search, here and there are asked about in each moment.
-    let of_search = search.questions - 2 * MOMENTS;
+    // Beside the search, here and there are asked about in each combination of phases.
+    let of_search = search.questions - 2 * Moments::of(&threads).combinations.len();
     assert_eq!(from.outcomes, search.outcomes(World::Likely, &from.situation));
     assert_eq!(to.outcomes, search.outcomes(World::Likely, &to.situation));
     let mut again = policy.search(predictor.model(), &threads);

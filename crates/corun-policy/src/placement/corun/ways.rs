@@ -160,10 +160,8 @@ impl Search<'_> {
         if !asked.insert(situation.masks.clone()) {
             return None;
         }
-        let outcomes = self.outcomes(world, &situation);
-        let loses = outcomes.iter().zip(bounds).any(|(one, &bound)| one.slowdown > bound);
-        let is_better = self.value_of(&situation, &outcomes) < value * (1.0 - LEAST_STEP);
-        (is_better && !loses).then_some(Predicted { situation, outcomes })
+        let reached = self.value_within(world, &situation, bounds)?;
+        (reached < value * (1.0 - LEAST_STEP)).then(|| self.predicted_again(world, situation))
     }
 
     /// The divisions that the search starts from.

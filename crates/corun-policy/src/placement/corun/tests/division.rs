@@ -1,7 +1,7 @@
 //! The ways of one LLC.
 
 use corun_machine::ObjectSpec;
-use corun_model::CacheGroup;
+use corun_model::{CacheGroup, Pace};
 
 use super::*;
 use crate::Partition;
@@ -22,6 +22,10 @@ pub(super) fn one_llc(can_be_partitioned: bool) -> Machine {
 }
 
 const MIX: [&str; 4] = ["sort", "xz", "numpy", "sqlite3"];
+
+fn paces(outcomes: &[Outcome]) -> Vec<Pace> {
+    outcomes.iter().map(Outcome::pace).collect()
+}
 
 /// What the model says of programs with these ways of the machine's only LLC (0: all).
 fn divided(predictor: &dyn Predictor, programs: &[&str], masks: &[u64]) -> Vec<Outcome> {
@@ -120,15 +124,15 @@ fn a_division_is_as_good_as_the_best_of_all() {
     let mut gained = 0;
     for (number, value) in [(0.0, 0.0), (1.0, 0.0), (2.0, 0.0), (0.0, 1.2)] {
         let objective = Objective::of(number, value);
-        let whole = objective.value(&divided(&*predictor, &MIX, &[0; 4]), None);
-        let best = each.iter().map(|outcomes| objective.value(outcomes, None));
+        let whole = objective.value(&paces(&divided(&*predictor, &MIX, &[0; 4])), None);
+        let best = each.iter().map(|outcomes| objective.value(&paces(outcomes), None));
         let best = best.fold(f64::INFINITY, f64::min);
         let parameters = [("objective", number), ("target-slowdown", value)];
         let mut policy = policy(&predictor, &parameters);
         let mut masks = vec![0; 4];
         let threads = on_cores(&machine, &MIX);
         take_ways(&policy.decide(&at(&machine, &threads, 60.0)), &mut masks);
-        let reached = objective.value(&divided(&*predictor, &MIX, &masks), None);
+        let reached = objective.value(&paces(&divided(&*predictor, &MIX, &masks)), None);
         assert!(reached <= best * 1.006, "{number} {value}: {whole} to {reached}, best {best}");
         gained += usize::from(reached < whole * 0.995);
         // And it stays so.
@@ -275,9 +279,9 @@ fn trials_find_a_division_without_profiles() {
                 (trials, last) = (trials + 1, now);
             }
         }
-        (objective.value(&divided(&*predictor, &MIX, &masks), None), trials, last)
+        (objective.value(&paces(&divided(&*predictor, &MIX, &masks)), None), trials, last)
     };
-    let whole = objective.value(&divided(&*predictor, &MIX, &[0; 4]), None);
+    let whole = objective.value(&paces(&divided(&*predictor, &MIX, &[0; 4])), None);
     let (known, none, _) = reached(&[("objective", 2.0)]);
     assert_eq!(none, 0);
     let (learnt, trials, last) = reached(&[("objective", 2.0), ("profiles", 0.0)]);
