@@ -132,6 +132,7 @@ impl Growth {
 
     /// Bytes held at a time in (or after) a segment, and bytes gained a second there. `segment`
     /// is moved to the time's.
+    #[inline]
     pub(crate) fn at(&self, seconds: f64, segment: &mut usize) -> (f64, f64) {
         let last = self.seconds.len() - 1;
         let mut k = (*segment).min(last);
@@ -188,6 +189,11 @@ impl LargerFill {
         let passing: Vec<(f64, f64)> =
             segments.map(|segment| (segment[0].1, segment[1].1)).collect();
         (!passing.is_empty()).then_some(Self { growth, passing })
+    }
+
+    /// Do sizes that do not last lie below so many bytes, which last?
+    pub(crate) fn is_beyond_passing(&self, held: f64) -> bool {
+        self.passing.iter().any(|&(_, to)| to <= held)
     }
 
     /// Is there no way to hold so many bytes for one that held `reached` at first? Either they are

@@ -31,7 +31,7 @@ impl DivideSpace for FillTime {
         let mut reached = std::mem::take(&mut scratch.reached);
         fallen.clear();
         fallen.resize(sharers.len(), false);
-        equal_time::divide(capacity, sharers, |_, table| &table.refill, scratch, &mut reached);
+        reached.clear();
         let mut settled = false;
         while !settled {
             let growth = |sharer: usize, table: &'a PhaseTable| match &table.larger_fill {
@@ -44,7 +44,13 @@ impl DivideSpace for FillTime {
                 let Some(larger) = table.larger_fill.as_ref().filter(|_| !fallen[sharer]) else {
                     continue;
                 };
-                if larger.cannot_last(reached[sharer], out[sharer]) {
+                // What all reach from the empty cache is found where it matters.
+                if reached.is_empty() && larger.is_beyond_passing(out[sharer]) {
+                    let refill = |_, table: &'a PhaseTable| &table.refill;
+                    equal_time::divide(capacity, sharers, refill, scratch, &mut reached);
+                }
+                let reached = reached.get(sharer).copied().unwrap_or(0.0);
+                if larger.cannot_last(reached, out[sharer]) {
                     fallen[sharer] = true;
                     settled = false;
                 }

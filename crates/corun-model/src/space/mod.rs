@@ -13,11 +13,12 @@ mod single_use_tests;
 mod tests;
 
 use crate::options::SpaceLaw;
-use crate::table::PhaseTable;
+use crate::table::{Growth, PhaseTable};
 
 /// Working memory of the laws.
 #[derive(Debug, Default)]
 pub(crate) struct SpaceScratch {
+    growths: Vec<&'static Growth>,
     segments: Vec<usize>,
     slopes: Vec<f64>,
     steps: Vec<f64>,
