@@ -148,24 +148,26 @@ impl<'a> Additive<'a> {
         self.best.as_ref().map_or(NEVER, |best| best.score + TIE * best.score.abs().max(1.0))
     }
 
-    /// Takes a partition if it is better; says its pressure.
-    pub(crate) fn consider(&mut self, partition: &ClusterWays) -> f64 {
-        let judged = self.table.judge(partition);
+    /// Takes a partition if it is better; what it does, and the lines of its programs.
+    pub(crate) fn consider(
+        &mut self,
+        partition: &ClusterWays,
+    ) -> (PartitionScores, Vec<SlowdownLine>) {
+        let lines = self.table.lines(partition);
+        let judged = self.table.judge_lines(&lines);
         let score = self.aim.score(&judged);
         if score > self.threshold() {
             self.best = Some(Scored { score, partition: partition.clone() });
         }
-        judged.x
+        (judged, lines)
     }
 
     /// Partitions that are the best for the pressure and the price of traffic of the one before.
     /// False when it must stop.
     pub(crate) fn start(&mut self, first: &ClusterWays) -> bool {
-        self.consider(first);
+        let (mut judged, mut lines) = self.consider(first);
         let mut from = first.clone();
         for round in 0..START_ROUNDS {
-            let lines = self.table.lines(&from);
-            let judged = self.table.judge(&from);
             let (sum, squares) = sums(&judged.slowdowns);
             let tilt = sum / squares;
             // The first price would be that of a partition chosen without looking.
@@ -178,7 +180,7 @@ impl<'a> Additive<'a> {
             if next == from && round > 0 {
                 return true;
             }
-            self.consider(&next);
+            (judged, lines) = self.consider(&next);
             from = next;
         }
         true
@@ -293,8 +295,10 @@ impl<'a> Additive<'a> {
         let mut price =
             reference.map_or(0.0, |lines| self.price(&lines, region.x.0, region.x.1, tilt));
         let mut corners = self.corners(region, price, &self.table.sets, all)?;
+        let mut is_considered = false;
         for _ in 0..2 {
             let ends = self.ends(&corners, region);
+            is_considered = true;
             if highest(&corners) <= self.threshold() {
                 return Some(Vec::new());
             }
@@ -307,9 +311,11 @@ impl<'a> Additive<'a> {
             if highest(&other) >= highest(&corners) {
                 break;
             }
-            (price, corners) = (next, other);
+            (price, corners, is_considered) = (next, other, false);
         }
-        self.ends(&corners, region);
+        if !is_considered {
+            self.ends(&corners, region);
+        }
         let bound = highest(&corners).min(region.bound);
         if bound <= self.threshold() {
             return Some(Vec::new());

@@ -146,11 +146,17 @@ impl ClusterModel for ModelledLlc<'_> {
         scratch: &mut ShareScratch,
         out: &mut Vec<SlowdownLine>,
     ) {
-        let members: Vec<Member<'_>> =
-            programs.iter().map(|&program| self.members[program]).collect();
+        let several: Vec<Member<'_>>;
+        let members = match *programs {
+            [alone] => std::slice::from_ref(&self.members[alone]),
+            _ => {
+                several = programs.iter().map(|&program| self.members[program]).collect();
+                &several
+            }
+        };
         let capacity = f64::from(ways) * self.way_bytes;
-        self.model.share(capacity, &members, &mut scratch.scratch, &mut scratch.demands);
-        let each = programs.iter().zip(&members).zip(&scratch.demands);
+        self.model.share(capacity, members, &mut scratch.scratch, &mut scratch.demands);
+        let each = programs.iter().zip(members).zip(&scratch.demands);
         out.extend(each.map(|((&program, member), demand)| {
             let stretched = self.model.stretched(member, demand, self.busy[program]);
             let asked = demand.bytes_per_s / self.peak_bytes_per_s;

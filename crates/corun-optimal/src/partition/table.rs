@@ -189,7 +189,11 @@ impl Table {
 
     /// Solves a partition.
     pub(crate) fn judge(&self, partition: &ClusterWays) -> PartitionScores {
-        let lines = self.lines(partition);
+        self.judge_lines(&self.lines(partition))
+    }
+
+    /// Solves a partition by the lines of its programs.
+    pub(crate) fn judge_lines(&self, lines: &[SlowdownLine]) -> PartitionScores {
         let loads: Vec<f64> = lines.iter().map(|line| line.load).collect();
         let x = self.law.pressure(&loads);
         let y: Vec<f64> = loads.iter().map(|&load| self.law.y(load, x)).collect();
