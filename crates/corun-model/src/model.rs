@@ -341,19 +341,8 @@ impl Model {
         self.table_beside(member, busy_threads).demand(occupancy_bytes)
     }
 
-    /// Seconds in which a member that holds `from_bytes` comes to hold `to_bytes` if nothing of
-    /// it is evicted, at the speed it has on the way. Infinite where it never holds so much.
-    pub fn fill_time_s(&self, member: &Member<'_>, from_bytes: f64, to_bytes: f64) -> f64 {
-        let refill = &self.table(member).refill;
-        if to_bytes <= from_bytes {
-            return 0.0;
-        }
-        let start = refill.seconds_at(from_bytes);
-        if start.is_finite() { refill.seconds_at(to_bytes) - start } else { f64::INFINITY }
-    }
-
     /// Bytes that a member holds `seconds` after it held `from_bytes`, if nothing of it is
-    /// evicted: the other way round.
+    /// evicted, at the speed it has on the way.
     pub fn filled_bytes(&self, member: &Member<'_>, from_bytes: f64, seconds: f64) -> f64 {
         let refill = &self.table(member).refill;
         let start = refill.seconds_at(from_bytes);

@@ -47,7 +47,6 @@ fn show() {
         let limits = SearchLimits::default();
         let random = placer.expectation(Objective::MeanSlowdown, 10_000, 1, &limits);
         println!("{what}: {random:?}");
-        println!("{what}: {:?} placements", placer.count_placements(4_000_000));
     }
 }
 

@@ -4,7 +4,6 @@
 use corun_machine::Machine;
 
 use crate::contention::Contention;
-use crate::expectation::RandomExpectation;
 use crate::objective::{Criterion, Goal, Objective, key};
 use crate::search::Candidate;
 use crate::search_space::SearchSpace;
@@ -98,12 +97,5 @@ fn maps(cpus: usize, programs: usize, taken: &mut Vec<usize>, visit: &mut impl F
             maps(cpus, programs, taken, visit);
             taken.pop();
         }
-    }
-}
-
-impl Enumerated {
-    /// Does an expectation agree, to rounding?
-    pub fn agrees_with(&self, expectation: &RandomExpectation) -> bool {
-        (self.mean - expectation.value).abs() <= 1e-9 * self.mean.abs()
     }
 }

@@ -282,13 +282,4 @@ impl<'p, C: Contention> Placer<'p, C> {
     pub fn frontier(&self, limits: &SearchLimits<'_>) -> Option<Vec<FrontierPoint>> {
         frontier(&self.space(), &limits.stop(Instant::now()))
     }
-
-    /// How many placements there are once mirror images and nothing else are left out: what a
-    /// search without bounds visits. `None` when there are more than `most`.
-    pub fn count_placements(&self, most: u64) -> Option<u64> {
-        let space = self.space();
-        let groups = crate::groups::all(&space)?;
-        let placements = crate::expectation::Visit::new(&space, &groups).placements(most)?;
-        Some(placements.len() as u64)
-    }
 }

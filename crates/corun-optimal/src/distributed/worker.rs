@@ -26,13 +26,6 @@ impl<S> std::fmt::Debug for Prepared<S> {
     }
 }
 
-impl<S> Prepared<S> {
-    /// Is it for this pass?
-    pub fn is_for(&self, pass: &Pass) -> bool {
-        self.pass == *pass
-    }
-}
-
 pub(crate) fn prepare<C: Contention>(
     space: &SearchSpace<'_, C>,
     pass: &Pass,

@@ -3,7 +3,9 @@
 
 use crate::made_up::MadeUp;
 use corun_machine::Machine;
-use corun_optimal::distributed::{Batch, BatchReport, Distribution, Grain, Incumbent, Prepared};
+use corun_optimal::distributed::{
+    Batch, BatchReport, Distribution, Grain, Incumbent, Pass, Prepared,
+};
 use corun_optimal::{Contention, Coupling, Goal, Objective, PlacementResult, Placer, SearchLimits};
 use proptest::prelude::*;
 use rand::rngs::StdRng;
@@ -34,7 +36,7 @@ fn in_parts<C: Contention>(
 ) -> (PlacementResult, u32) {
     let mut random = StdRng::seed_from_u64(course.seed);
     let mut all = Distribution::new(placer, objective, goal, course.workers, course.grain);
-    let mut prepared: Vec<Prepared<C::Share>> = Vec::new();
+    let mut prepared: Vec<(Pass, Prepared<C::Share>)> = Vec::new();
     let mut out: Vec<Batch> = Vec::new();
     let mut lost = 0;
     while !all.is_done() {
@@ -51,10 +53,10 @@ fn in_parts<C: Contention>(
             lost += 1;
             continue;
         }
-        if !prepared.iter().any(|one| one.is_for(&batch.pass)) {
-            prepared.push(placer.prepare(&batch.pass));
+        if !prepared.iter().any(|(pass, _)| *pass == batch.pass) {
+            prepared.push((batch.pass.clone(), placer.prepare(&batch.pass)));
         }
-        let tables = prepared.iter().find(|one| one.is_for(&batch.pass)).unwrap();
+        let (_, tables) = prepared.iter().find(|(pass, _)| *pass == batch.pass).unwrap();
         let incumbent = Incumbent::new(batch.incumbent.clone());
         let report: BatchReport = sent(&placer.work(tables, &batch, &incumbent, None));
         all.finish(placer, report.clone()).unwrap();
