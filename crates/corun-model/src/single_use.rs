@@ -15,7 +15,7 @@
 //!   below d, and between two uses it is there for as long as it stays or until the second.
 //! - A line that a prefetcher brings, as those of a stream are, stays for q t (`single_use_life`), again a single stage, until it is
 //!   used again: a = exp(-d / (q t)), and b as above. (A walk through 12 MiB, again and again, hits a measured cache of 32 MiB each
-//!   time; if lines were as new each time, a fifth of them would miss.)
+//!   time; if lines were as new each time, a quarter of them would miss at q = 0.09, and more at less.)
 //! - A line that never comes back lies there for q t or r t.
 //! - A core may fetch the line behind one that is used (`prefetching.next_line` of a machine file, p), and that is as
 //!   good as a use of it. Lines of either of the first two kinds that lie side by side are used at random times of each

@@ -83,7 +83,7 @@ impl RandomUses {
     pub(crate) fn watch(&mut self, limit_ns: f64, between: &mut dyn FnMut()) -> Uses {
         self.latest.fill((0, false));
         let zeros = self.region.lock();
-        let mut seen = Seen::default();
+        let mut seen = UsesSeen::default();
         let start = Instant::now();
         let mut counted_from = None;
         loop {
@@ -119,14 +119,14 @@ struct ByTime([(u32, u32); CLASSES]);
 
 /// What was seen of uses.
 #[derive(Debug, Default)]
-struct Seen {
+struct UsesSeen {
     /// All uses.
     uses: u64,
     /// Of lines that missed before, and of those that hit.
     after: [ByTime; 2],
 }
 
-impl Seen {
+impl UsesSeen {
     fn add(&mut self, had_hit: bool, since_ms: f64, hit: bool) {
         let class = (since_ms / FIRST_CLASS_MS).ln() / CLASS_RATIO.ln() + 1.0;
         let class = (class.max(0.0) as usize).min(CLASSES - 1);
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn lines_leave_by_the_time_since_their_use() {
         // Lines that missed before are gone from 2 ms on, others from 5 ms on.
-        let mut seen = Seen { uses: 80_000, ..Seen::default() };
+        let mut seen = UsesSeen { uses: 80_000, ..UsesSeen::default() };
         for (had_hit, life) in [(false, 2.0), (true, 5.0)] {
             for use_ in 0..10_000 {
                 let since = f64::from(use_) * 1e-3;
@@ -187,11 +187,11 @@ mod tests {
 
     #[test]
     fn where_lines_stay_nothing_is_said_of_their_lives() {
-        let mut seen = Seen { uses: 1000, ..Seen::default() };
+        let mut seen = UsesSeen { uses: 1000, ..UsesSeen::default() };
         (0..1000).for_each(|use_| seen.add(true, f64::from(use_) * 1e-2, true));
         let told = seen.told(Duration::from_millis(40), 100);
         assert_eq!((told.missed, told.once_by_again), (0.0, None));
-        assert!(Seen::default().told(Duration::ZERO, 100).missed.is_nan());
+        assert!(UsesSeen::default().told(Duration::ZERO, 100).missed.is_nan());
     }
 
     #[test]

@@ -2,12 +2,11 @@
 //! García, thesis, UCM 2021, section 6.4.2).
 
 use super::dunn::{self, Dunn};
-use crate::partitioning::online::window::Sample;
 use crate::partitioning::online::{
-    Cache, DECIDE_MS, OnlinePolicy, Pace, Scheme, Seen, WARM_UP, WINDOW,
+    Cache, DECIDE_MS, OnlinePolicy, Scheme, Seen, WARM_UP, WINDOW, WindowPace,
 };
 use crate::partitioning::{Partition, PartitionError};
-use crate::{Build, BuildOptions, CounterKind, LiveForm, Nanoseconds, Parameter, PolicyEntry};
+use crate::{Build, BuildOptions, CounterKind, LiveForm, Parameter, PolicyEntry};
 
 const PARAMETERS: &[Parameter] =
     &[DECIDE_MS, WINDOW, WARM_UP, dunn::PARAMETERS[0], dunn::PARAMETERS[1], dunn::PARAMETERS[2]];
@@ -23,7 +22,10 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     source: "Selfa et al., PACT 2017; García García, thesis, UCM 2021, section 6.4.2",
     parameters: PARAMETERS,
     build: Build::Online(|options: &BuildOptions| {
-        Box::new(OnlinePolicy::new(DunnOnline { dunn: Dunn::new(options) }, Pace::new(options)))
+        Box::new(OnlinePolicy::new(
+            DunnOnline { dunn: Dunn::new(options) },
+            WindowPace::new(options),
+        ))
     }),
     live: LiveForm::AS_LIVE,
 };
@@ -53,25 +55,6 @@ impl Scheme for DunnOnline {
             CounterKind::LlcMisses,
             CounterKind::MemoryStalls,
         ]
-    }
-
-    fn next_ways(
-        &mut self,
-        _programs: &[&Known],
-        _place: usize,
-        _samples: &[(u32, Sample)],
-        _cache: &Cache,
-    ) -> Option<u32> {
-        None
-    }
-
-    fn sampled(
-        &mut self,
-        _known: &mut Known,
-        _samples: &[(u32, Sample)],
-        _cache: &Cache,
-        _now: Nanoseconds,
-    ) {
     }
 
     /// Nobody is sampled.

@@ -16,8 +16,8 @@ use self::phase_curve::{End, Sizes};
 use super::fair_clusters::FairClusters;
 use crate::partitioning::online::window::Sample;
 use crate::partitioning::online::{
-    Cache, DECIDE_MS, OnlinePolicy, Pace, SAMPLING_WINDOW, SETTLING, Scheme, Seen, TIMEOUT_MS,
-    WARM_UP, WINDOW,
+    Cache, DECIDE_MS, OnlinePolicy, SAMPLING_WINDOW, SETTLING, Scheme, Seen, TIMEOUT_MS, WARM_UP,
+    WINDOW, WindowPace, partition_by,
 };
 use crate::partitioning::{Partition, PartitionError, Partitioner};
 use crate::{
@@ -77,7 +77,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
         REMEMBERS,
     ],
     build: Build::Online(|options: &BuildOptions| {
-        Box::new(OnlinePolicy::new(FairClustersOnline::new(options), Pace::new(options)))
+        Box::new(OnlinePolicy::new(FairClustersOnline::new(options), WindowPace::new(options)))
     }),
     live: LiveForm::AS_LIVE,
 };
@@ -193,7 +193,6 @@ impl Scheme for FairClustersOnline {
         known.take(seen, self.other_phase, &Sizes::of(cache))
     }
 
-    /// A program of which nothing is known counts as one that gains nothing by space.
     fn partition(
         &mut self,
         programs: &[&Known],
@@ -201,21 +200,10 @@ impl Scheme for FairClustersOnline {
         out: &mut Partition,
     ) -> Result<Vec<String>, PartitionError> {
         let sizes = Sizes::of(cache);
-        let flat = cache.flat()?;
         let curves: Vec<Option<WaysCurve>> =
             programs.iter().map(|one| one.curve(End::Likely, &sizes)).collect();
-        if curves.iter().all(Option::is_none) {
-            out.set_clusters(&vec![0; programs.len()], &[cache.ways]);
-        } else {
-            let known: Vec<&WaysCurve> =
-                curves.iter().map(|curve| curve.as_ref().unwrap_or(&flat)).collect();
-            self.inner.partition(&cache.input(&known), out)?;
-        }
-        let why = |(place, curve): (usize, &Option<WaysCurve>)| match curve {
-            Some(curve) => self.inner.reason(curve, out.ways(place)),
-            None => "not counted yet".to_owned(),
-        };
-        Ok(curves.iter().enumerate().map(why).collect())
+        let curves: Vec<Option<&WaysCurve>> = curves.iter().map(Option::as_ref).collect();
+        partition_by(&mut self.inner, &curves, cache, "not counted yet", out)
     }
 }
 

@@ -5,8 +5,8 @@ use super::kpart::{self, KPart};
 use crate::partitioning::online::sweep::{Direction, curve};
 use crate::partitioning::online::window::Sample;
 use crate::partitioning::online::{
-    Cache, DECIDE_MS, OnlinePolicy, Pace, SAMPLING_WINDOW, SETTLING, Scheme, Seen, TIMEOUT_MS,
-    WARM_UP, WINDOW,
+    Cache, DECIDE_MS, OnlinePolicy, SAMPLING_WINDOW, SETTLING, Scheme, Seen, TIMEOUT_MS, WARM_UP,
+    WINDOW, WindowPace, partition_by,
 };
 use crate::partitioning::{Partition, PartitionError, Partitioner};
 use crate::{
@@ -65,7 +65,7 @@ impl Dynaway {
         options: &BuildOptions,
     ) -> Box<dyn Policy> {
         let period = Nanoseconds::from_secs_f64(options.value(&PERIOD_S));
-        Box::new(OnlinePolicy::new(Self { name, inner, period }, Pace::new(options)))
+        Box::new(OnlinePolicy::new(Self { name, inner, period }, WindowPace::new(options)))
     }
 }
 
@@ -107,29 +107,16 @@ impl Scheme for Dynaway {
         since.is_some_and(|since| since >= self.period.0)
     }
 
-    /// A program that was not sampled yet counts as one that gains nothing by space.
     fn partition(
         &mut self,
         programs: &[&Known],
         cache: &Cache,
         out: &mut Partition,
     ) -> Result<Vec<String>, PartitionError> {
-        let flat = cache.flat()?;
-        if programs.iter().any(|one| one.measured.is_some()) {
-            let curves: Vec<&WaysCurve> = programs
-                .iter()
-                .map(|one| one.measured.as_ref().map_or(&flat, |(curve, _)| curve))
-                .collect();
-            self.inner.partition(&cache.input(&curves), out)?;
-        } else {
-            // Nothing is known of anybody.
-            out.set_clusters(&vec![0; programs.len()], &[cache.ways]);
-        }
-        let why = |(place, one): (usize, &&Known)| match &one.measured {
-            Some((curve, _)) => self.inner.reason(curve, out.ways(place)),
-            None => "not sampled yet".to_owned(),
-        };
-        Ok(programs.iter().enumerate().map(why).collect())
+        let measured = programs.iter().map(|one| one.measured.as_ref());
+        let curves: Vec<Option<&WaysCurve>> =
+            measured.map(|measured| measured.map(|(curve, _)| curve)).collect();
+        partition_by(&mut *self.inner, &curves, cache, "not sampled yet", out)
     }
 }
 

@@ -11,8 +11,8 @@ use super::lfoc::{self, Lfoc};
 use crate::partitioning::online::sweep::{Direction, curve};
 use crate::partitioning::online::window::Sample;
 use crate::partitioning::online::{
-    Cache, DECIDE_MS, OnlinePolicy, Pace, SAMPLING_WINDOW, SETTLING, Scheme, Seen, TIMEOUT_MS,
-    WARM_UP, WINDOW,
+    Cache, DECIDE_MS, OnlinePolicy, SAMPLING_WINDOW, SETTLING, Scheme, Seen, TIMEOUT_MS, WARM_UP,
+    WINDOW, WindowPace,
 };
 use crate::partitioning::{CacheClass, Partition, PartitionError, classify};
 use crate::{Build, BuildOptions, LiveForm, Nanoseconds, Parameter, PolicyEntry, WaysCurve};
@@ -119,7 +119,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
 /// The policy as it is run.
 pub(super) fn policy(options: &BuildOptions) -> OnlinePolicy<LfocOnline> {
     let scheme = LfocOnline::new(ENTRY.name, Lfoc::new(options), options);
-    OnlinePolicy::new(scheme, Pace::new(options))
+    OnlinePolicy::new(scheme, WindowPace::new(options))
 }
 
 /// LFOC's decisions on measured figures.

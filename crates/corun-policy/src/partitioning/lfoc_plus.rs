@@ -7,7 +7,7 @@
 use super::lfoc::{self, Lfoc};
 use super::lfoc_online::{self, LfocOnline};
 use crate::partitioning::lookahead::{Grant, lookahead};
-use crate::partitioning::online::{OnlinePolicy, Pace};
+use crate::partitioning::online::{OnlinePolicy, WindowPace};
 use crate::partitioning::whirlpool::{Ways, step};
 use crate::{Build, BuildOptions, LiveForm, PolicyEntry, WaysCurve};
 
@@ -31,7 +31,7 @@ pub(crate) const ONLINE: PolicyEntry = PolicyEntry {
     parameters: lfoc_online::PARAMETERS,
     build: Build::Online(|options: &BuildOptions| {
         let scheme = LfocOnline::new("lfoc-plus-online", Lfoc::with_pairs(options), options);
-        Box::new(OnlinePolicy::new(scheme, Pace::new(options)))
+        Box::new(OnlinePolicy::new(scheme, WindowPace::new(options)))
     }),
     live: LiveForm::Untested { why: "in simulation as live it cost 5 % on big and small cores" },
 };

@@ -14,7 +14,7 @@ pub(crate) mod window;
 use self::llc::Llc;
 use self::window::Sample;
 use super::members::{members, peak_bytes_per_s};
-use super::{Input, Partition, PartitionError};
+use super::{Input, Partition, PartitionError, Partitioner};
 use crate::{
     Action, ActionKind, BuildOptions, CounterKind, Event, Interval, Nanoseconds, Needs, Parameter,
     Plan, Policy, View, WaysCurve, WaysPoint,
@@ -75,7 +75,7 @@ const SHORTEST_LOOK: Nanoseconds = Nanoseconds(1_000_000);
 
 /// How long windows are, and what is left out.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Pace {
+pub(crate) struct WindowPace {
     decide_every: Nanoseconds,
     window: f64,
     sampling_window: f64,
@@ -84,7 +84,7 @@ pub(crate) struct Pace {
     timeout: Nanoseconds,
 }
 
-impl Pace {
+impl WindowPace {
     /// By the parameters above.
     pub(crate) fn new(options: &BuildOptions) -> Self {
         let ms = |parameter| Nanoseconds((options.value(parameter) * 1e6) as u64);
@@ -140,6 +140,32 @@ impl Cache {
     }
 }
 
+/// Who shares which ways by a policy for known curves, of programs of which some curves are known, and of each program what
+/// decided. One of which nothing is known counts as one that gains nothing by space, and its reason is `unknown`.
+///
+/// # Errors
+/// As of the policy.
+pub(crate) fn partition_by(
+    inner: &mut dyn Partitioner,
+    curves: &[Option<&WaysCurve>],
+    cache: &Cache,
+    unknown: &str,
+    out: &mut Partition,
+) -> Result<Vec<String>, PartitionError> {
+    let flat = cache.flat()?;
+    if curves.iter().all(Option::is_none) {
+        out.set_clusters(&vec![0; curves.len()], &[cache.ways]);
+    } else {
+        let known: Vec<&WaysCurve> = curves.iter().map(|curve| curve.unwrap_or(&flat)).collect();
+        inner.partition(&cache.input(&known), out)?;
+    }
+    let why = |(place, curve): (usize, &Option<&WaysCurve>)| match curve {
+        Some(curve) => inner.reason(curve, out.ways(place)),
+        None => unknown.to_owned(),
+    };
+    Ok(curves.iter().enumerate().map(why).collect())
+}
+
 /// What a window showed of a program.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Seen {
@@ -170,14 +196,16 @@ pub(crate) trait Scheme: Send {
     }
 
     /// The ways to try next with the program at a place, whose turn to be sampled it is; none where its samples so far,
-    /// each with its ways, do for a decision. Within [`Cache::most_sampled_ways`].
+    /// each with its ways, do for a decision. Within [`Cache::most_sampled_ways`]. Unless told, nobody is sampled.
     fn next_ways(
         &mut self,
-        programs: &[&Self::Known],
-        place: usize,
-        samples: &[(u32, Sample)],
-        cache: &Cache,
-    ) -> Option<u32>;
+        _programs: &[&Self::Known],
+        _place: usize,
+        _samples: &[(u32, Sample)],
+        _cache: &Cache,
+    ) -> Option<u32> {
+        None
+    }
 
     /// Sampling windows that are left out at most, beyond those of the pace, while a program's misses have not filled
     /// the ways that it got.
@@ -188,11 +216,12 @@ pub(crate) trait Scheme: Send {
     /// A program was sampled: its figures, each with the ways it had, in the order of time; at least one.
     fn sampled(
         &mut self,
-        known: &mut Self::Known,
-        samples: &[(u32, Sample)],
-        cache: &Cache,
-        now: Nanoseconds,
-    );
+        _known: &mut Self::Known,
+        _samples: &[(u32, Sample)],
+        _cache: &Cache,
+        _now: Nanoseconds,
+    ) {
+    }
 
     /// The last window of a program's warm-up ended. Is the program to be sampled? Where there is nothing to try with
     /// it, who shares which ways is decided anew.
@@ -218,7 +247,7 @@ pub(crate) trait Scheme: Send {
 /// Runs a [`Scheme`] on every LLC.
 pub(crate) struct OnlinePolicy<S: Scheme> {
     scheme: S,
-    pace: Pace,
+    pace: WindowPace,
     llcs: Vec<Llc<S::Known>>,
     /// Programs that ended, by name, the latest last.
     ended: Vec<(String, S::Known)>,
@@ -229,7 +258,7 @@ pub(crate) struct OnlinePolicy<S: Scheme> {
 const MOST_ENDED: usize = 64;
 
 impl<S: Scheme> OnlinePolicy<S> {
-    pub(crate) fn new(scheme: S, pace: Pace) -> Self {
+    pub(crate) fn new(scheme: S, pace: WindowPace) -> Self {
         Self { scheme, pace, llcs: Vec::new(), ended: Vec::new(), next: LOOK }
     }
 

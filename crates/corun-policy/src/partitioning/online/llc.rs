@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::sweep::Sweep;
 use super::window::Window;
-use super::{Cache, LOOK, Pace, Scheme, Seen};
+use super::{Cache, LOOK, Scheme, Seen, WindowPace};
 use crate::partitioning::Partition;
 use crate::partitioning::members::Members;
 use crate::{CachePart, Nanoseconds, ProcessId, ThreadId, View};
@@ -89,7 +89,7 @@ impl<K: Default + Clone> Llc<K> {
         &mut self,
         members: Members,
         gone: &mut Vec<Program<K>>,
-        (ended, pace): (&[(String, K)], &Pace),
+        (ended, pace): (&[(String, K)], &WindowPace),
         view: &View<'_>,
     ) {
         let mut programs = Vec::with_capacity(members.len());
@@ -133,7 +133,7 @@ impl<K: Default + Clone> Llc<K> {
         &mut self,
         scheme: &mut S,
         cache: &Cache,
-        pace: &Pace,
+        pace: &WindowPace,
         view: &View<'_>,
     ) -> Nanoseconds {
         for program in &mut self.programs {
@@ -162,7 +162,7 @@ impl<K: Default + Clone> Llc<K> {
         &mut self,
         scheme: &mut S,
         cache: &Cache,
-        pace: &Pace,
+        pace: &WindowPace,
         view: &View<'_>,
         place: usize,
     ) {
@@ -205,7 +205,7 @@ impl<K: Default + Clone> Llc<K> {
         &mut self,
         scheme: &mut S,
         cache: &Cache,
-        pace: &Pace,
+        pace: &WindowPace,
         view: &View<'_>,
     ) {
         let now = view.now;
@@ -266,7 +266,7 @@ impl<K: Default + Clone> Llc<K> {
         &mut self,
         scheme: &mut S,
         cache: &Cache,
-        pace: &Pace,
+        pace: &WindowPace,
         view: &View<'_>,
     ) {
         while self.programs.len() >= 2 && self.turn.is_none() {
@@ -296,7 +296,7 @@ impl<K: Default + Clone> Llc<K> {
     }
 
     /// Until the sampled program's window is over, by its present speed.
-    fn until_next(&self, pace: &Pace, view: &View<'_>) -> Nanoseconds {
+    fn until_next(&self, pace: &WindowPace, view: &View<'_>) -> Nanoseconds {
         let Some(turn) = &self.turn else { return LOOK };
         let Some(program) = self.programs.iter().find(|one| one.process == turn.process) else {
             return LOOK;
@@ -317,7 +317,7 @@ impl<K: Default + Clone> Llc<K> {
         &mut self,
         scheme: &mut S,
         cache: Option<Cache>,
-        pace: &Pace,
+        pace: &WindowPace,
         view: &View<'_>,
     ) -> Option<(Vec<CachePart>, String)> {
         let is_due = self.decided_at.is_none_or(|at| view.now.0 >= at.0 + pace.decide_every.0);
@@ -439,7 +439,7 @@ fn name<'v>(threads: &[ThreadId], view: &'v View<'_>) -> &'v str {
 }
 
 impl<K> Program<K> {
-    fn new(process: ProcessId, name: &str, known: K, pace: &Pace) -> Self {
+    fn new(process: ProcessId, name: &str, known: K, pace: &WindowPace) -> Self {
         Self {
             process,
             name: name.to_owned(),

@@ -80,7 +80,7 @@ pub(super) struct ByPhase {
     mix: Vec<usize>,
     knows: Knows,
     partitioner: Box<dyn Partitioner>,
-    /// By the phases that programs are in.
+    /// By the phases that programs are in, where nothing else matters.
     known: HashMap<Vec<usize>, Partition>,
     /// By place in the mix: when its present run began, and seconds that earlier runs took, and take alone.
     past: Vec<Past>,
@@ -177,18 +177,16 @@ impl ByPhase {
 
     fn decided(&mut self, now: &[(usize, f64)]) -> Option<Partition> {
         let phases: Vec<usize> = now.iter().map(|(phase, _)| *phase).collect();
-        if self.knows != Knows::CurvesAndPast
-            && let Some(known) = self.known.get(&phases)
-        {
+        if self.knows == Knows::CurvesAndPast {
+            let past: Vec<f64> = now.iter().map(|(_, slowdown)| *slowdown).collect();
+            return self.fair(&phases, &past);
+        }
+        if let Some(known) = self.known.get(&phases) {
             return Some(known.clone());
         }
         let found = match self.knows {
             Knows::Best => self.best(&phases)?,
-            Knows::Curves => self.fair(&phases, &vec![1.0; phases.len()])?,
-            Knows::CurvesAndPast => {
-                let past: Vec<f64> = now.iter().map(|(_, slowdown)| *slowdown).collect();
-                self.fair(&phases, &past)?
-            }
+            _ => self.fair(&phases, &vec![1.0; phases.len()])?,
         };
         self.known.insert(phases, found.clone());
         Some(found)
