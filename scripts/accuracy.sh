@@ -6,7 +6,7 @@
 # Puts what the shipped programs read into FOLDER/inputs, and records some of them with larger inputs and kernels of other
 # sizes into FOLDER/profiles. Then measures the machine, runs the shipped programs alone, and runs all that end within 2 s
 # beside a stream over memory, a walk through most of the last cache, again and again, and a hash join as large as that
-# cache. Writes FOLDER/accuracy.{html,svg,json,txt} of the programs alone, FOLDER/pairs.{html,svg,json,txt} of
+# cache (of at most 64 MiB). Writes FOLDER/accuracy.{html,svg,json,txt} of the programs alone, FOLDER/pairs.{html,svg,json,txt} of
 # the pairs, and FOLDER/machine.toml. Some 20 minutes and what is built, more where
 # a host moves the CPUs between caches; the machine should have nothing else to do.
 # CORUN names the command, if it is built already. CACHE_MIB: the size of the last cache in MiB, in place of what
@@ -51,9 +51,10 @@ record() {
 }
 
 [[ -f work-large.lua ]] || larger_inputs
-record press-stream ./kernels triad $((3 * cache)) 80
-record press-walk ./kernels walk $((3 * cache / 4)) 350
-record press-join ./kernels hash-join "$cache" 1
+# As long on a server's cache of hundreds of MiB as on one of 32.
+record press-stream ./kernels triad $((3 * cache)) $((2560 / cache))
+record press-walk ./kernels walk $((3 * cache / 4)) $((11200 / cache))
+record press-join ./kernels hash-join $((cache < 64 ? cache : 64)) 1
 record kernel-hash-join-4 ./kernels hash-join 4 4
 record kernel-hash-join-8 ./kernels hash-join 8 2
 record kernel-chase-8 ./kernels chase 8 8
