@@ -49,6 +49,7 @@ impl Region {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::Access;
 
     #[test]
     fn lines_are_used_by_turns() {
@@ -59,5 +60,20 @@ mod tests {
         assert_eq!(region.next_lines(5000, lines), 10_000);
         assert_eq!(region.next_lines(5000, lines), 0);
         assert_eq!(region.next_bytes(128, lines), 5000 * 64);
+    }
+
+    #[test]
+    fn a_stream_reaches_the_end_of_memory_that_it_fills_in_whole_parts() {
+        // 3 MiB are whole pages and whole steps of a stream, so that nothing lies behind the last part.
+        const PART_BYTES: usize = 1 << 20;
+        let region = Region::new(3 * PART_BYTES).unwrap();
+        let lines = region.lock().lines();
+        for part in [0, 1, 2, 0] {
+            let first = region.next_bytes(PART_BYTES, lines);
+            assert_eq!(first, part * PART_BYTES);
+            let done = region.lock().stream(Access::Read, first, PART_BYTES);
+            // 682 steps of 24 lines.
+            assert_eq!(done, 682 * 1536);
+        }
     }
 }

@@ -308,10 +308,10 @@ impl Zeros {
         self.mapping.bytes / LINE_BYTES
     }
 
-    /// Goes once over the bytes from `first` on, as many whole steps as `bytes` has; of a copy, both
-    /// halves together. Returns how many bytes were read and written.
+    /// Goes once over the bytes from the line at `first` on, as many whole steps as `bytes` has; of a copy,
+    /// both halves together. Returns how many bytes were read and written.
     pub(crate) fn stream(&mut self, access: Access, first: usize, bytes: usize) -> u64 {
-        let first = first.next_multiple_of(STREAM_STEP_BYTES);
+        assert!(first.is_multiple_of(LINE_BYTES), "{first}");
         assert!(first + bytes <= self.mapping.bytes, "{first} + {bytes}");
         let span = if access == Access::Copy { bytes / 2 } else { bytes };
         let span = span - span % STREAM_STEP_BYTES;
