@@ -75,6 +75,7 @@ pub struct Conditions {
     pub same_llc_ns: Option<f64>,
     /// The caches of the first CPU, where others outside the machine use the last one.
     pub shared_cache: Option<LastCache>,
-    /// A run that takes longer is ended, and its program left out.
+    /// A run that takes longer is ended, beside others one that takes four times as long. A program whose first run reaches it is left out;
+    /// of one that has ended once, that run does not count.
     pub limit: Duration,
 }

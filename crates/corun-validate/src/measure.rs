@@ -141,6 +141,8 @@ pub(crate) fn measure_on(
         first: Runs::none(names.len(), plan),
         further: Runs::none(names.len(), plan),
         left_out: Vec::new(),
+        has_ended: vec![false; names.len()],
+        late_s: vec![None; names.len()],
         additions_per_cycle: 0.0,
         timed: Vec::new(),
         nearness: Nearness::new(same_llc_ns),
@@ -159,12 +161,12 @@ pub(crate) fn measure_on(
     Ok(rounds.finish(plan, whole))
 }
 
-/// What rounds gave, the first or the further ones.
+/// What rounds gave, the first or the further ones. None for a run that reached its time limit or of whom is left out.
 struct Runs {
     /// Runs by subject and round.
-    solo: Vec<Vec<SoloRun>>,
+    solo: Vec<Vec<Option<SoloRun>>>,
     /// Runs by group and round.
-    groups: Vec<Vec<GroupRun>>,
+    groups: Vec<Vec<Option<GroupRun>>>,
 }
 
 impl Runs {
@@ -186,6 +188,10 @@ struct Rounds<'a> {
     first: Runs,
     further: Runs,
     left_out: Vec<LeftOut>,
+    /// Whether a subject has run to its end alone.
+    has_ended: Vec<bool>,
+    /// The time limit, in seconds, that a subject has reached in a run after it had ended once.
+    late_s: Vec<Option<f64>>,
     /// The most that the core did so far.
     additions_per_cycle: f64,
     /// Additions a cycle of each timed run, repeated ones included.
@@ -262,11 +268,11 @@ impl Rounds<'_> {
             match *turn {
                 Turn::Solo(subject) => {
                     let run = self.solo(done(at), subject)?;
-                    runs(self).solo[subject].extend(run);
+                    runs(self).solo[subject].push(run);
                 }
                 Turn::Group(group) => {
                     let run = self.group(done(at), &plan.groups[group])?;
-                    runs(self).groups[group].extend(run);
+                    runs(self).groups[group].push(run);
                 }
             }
         }
@@ -287,10 +293,15 @@ impl Rounds<'_> {
         self.left_out.iter().any(|one| one.subject == subject)
     }
 
-    /// A program that fails is left out; anything else ends the measurement.
-    fn leave_out(&mut self, subject: usize, why: RunError) -> Result<(), RunError> {
+    /// A program that fails is left out; anything else ends the measurement. One that reaches its time limit after it
+    /// has ended once loses that run alone: the machine was slow, or its company.
+    fn lose_run(&mut self, subject: usize, why: RunError) -> Result<(), RunError> {
         match why {
             RunError::Stopped | RunError::System { .. } => Err(why),
+            RunError::Limit(limit_s) if self.has_ended[subject] => {
+                self.late_s[subject] = Some(limit_s);
+                Ok(())
+            }
             why => {
                 if !self.is_left_out(subject) {
                     self.left_out.push(LeftOut { subject, why });
@@ -316,7 +327,7 @@ impl Rounds<'_> {
         Ok(best)
     }
 
-    /// Runs a program alone; none where it is left out.
+    /// Runs a program alone; none where it is left out or reaches its time limit.
     fn once(&mut self, done: f64, subject: usize) -> Result<Option<SoloRun>, RunError> {
         if self.is_left_out(subject) {
             return Ok(None);
@@ -327,15 +338,16 @@ impl Rounds<'_> {
         }
         match self.runner.alone(subject, &|| !go_on(done, name)) {
             Ok(run) => {
+                self.has_ended[subject] = true;
                 self.additions_per_cycle = self.additions_per_cycle.max(run.additions_per_cycle);
                 Ok(Some(run))
             }
-            Err(why) => self.leave_out(subject, why).map(|()| None),
+            Err(why) => self.lose_run(subject, why).map(|()| None),
         }
     }
 
     /// Times a group, again where its CPUs did not share a cache; the run in which they were nearest counts. None where a
-    /// member is left out.
+    /// member is left out or reaches its time limit.
     fn group(&mut self, done: f64, group: &[usize]) -> Result<Option<GroupRun>, RunError> {
         let mut best: Option<GroupRun> = None;
         for _ in 0..=REPEATS {
@@ -365,14 +377,14 @@ impl Rounds<'_> {
         }
         match self.runner.together(group, &|| !go_on(done, &names)) {
             Ok(run) => Ok(Some(run)),
-            Err((member, why)) => self.leave_out(group[member], why).map(|()| None),
+            Err((member, why)) => self.lose_run(group[member], why).map(|()| None),
         }
     }
 
     /// A subject's time alone by such rounds: of those in which it had the core for itself, or of all.
     fn time_alone(&self, runs: &Runs, subject: usize, free_alone: bool) -> Option<Estimate> {
         let counts = |run: &&SoloRun| !free_alone || self.is_free(run.additions_per_cycle);
-        let of = runs.solo[subject].iter().filter(counts);
+        let of = runs.solo[subject].iter().flatten().filter(counts);
         estimate(&of.map(|run| run.cpu_s).collect::<Vec<f64>>())
     }
 
@@ -385,7 +397,8 @@ impl Rounds<'_> {
         }
         let slowdowns = members.iter().enumerate().map(|(place, &member)| {
             let rounds = runs.groups[group].iter().zip(&runs.solo[member]);
-            let counts = rounds.filter(|(beside, alone)| {
+            let ended = rounds.filter_map(|(beside, alone)| beside.as_ref().zip(alone.as_ref()));
+            let counts = ended.filter(|(beside, alone)| {
                 self.is_together(beside) && self.is_free(alone.additions_per_cycle)
             });
             counts.map(|(beside, alone)| beside.cpu_s[place] / alone.cpu_s).collect()
@@ -415,14 +428,23 @@ impl Rounds<'_> {
     fn measured_group(&self, plan: &RoundPlan, group: usize) -> Option<MeasuredGroup> {
         let first = self.estimates(&self.first, plan, group)?;
         let further = self.estimates(&self.further, plan, group);
-        let run = self.further.groups[group].len();
+        let run = self.further.groups[group].iter().flatten().count();
         Some(match further.filter(|further| is_enough(further, &first)) {
             Some(slowdowns) => MeasuredGroup { slowdowns, further_rounds: run },
             None => MeasuredGroup { slowdowns: first, further_rounds: 0 },
         })
     }
 
-    fn finish(self, plan: &RoundPlan, rounds: usize) -> Measured {
+    fn finish(mut self, plan: &RoundPlan, rounds: usize) -> Measured {
+        let solo: Vec<_> =
+            (0..self.names.len()).map(|subject| self.measured_solo(subject)).collect();
+        for (subject, limit_s) in std::mem::take(&mut self.late_s).into_iter().enumerate() {
+            if let (Some(limit_s), None, false) =
+                (limit_s, &solo[subject], self.is_left_out(subject))
+            {
+                self.left_out.push(LeftOut { subject, why: RunError::Limit(limit_s) });
+            }
+        }
         Measured {
             rounds,
             core: CoreUse {
@@ -432,7 +454,7 @@ impl Rounds<'_> {
             },
             cache: CacheUse::of(&self.transfers_ns, self.nearness),
             neighbours: None,
-            solo: (0..self.names.len()).map(|subject| self.measured_solo(subject)).collect(),
+            solo,
             groups: (0..plan.groups.len()).map(|group| self.measured_group(plan, group)).collect(),
             left_out: self.left_out,
         }

@@ -14,6 +14,9 @@ use crate::measure::{GroupRun, Runner, SoloRun};
 use crate::once::{Run, RunError, bind, run};
 use crate::{Conditions, LastCache, TimedProgram};
 
+/// Company slows a program down up to several times: beside others its limit is so many times as long.
+const TIMES_LIMIT_BESIDE: u32 = 4;
+
 /// The machine that is here.
 pub(crate) struct Native<'a> {
     subjects: &'a [TimedProgram],
@@ -103,7 +106,8 @@ fn together(
         bound?;
         let ends = || enough.load(Ordering::Relaxed) || stop();
         loop {
-            let found = run(members[place], &conditions.folder, conditions.limit, &ends);
+            let limit = TIMES_LIMIT_BESIDE * conditions.limit;
+            let found = run(members[place], &conditions.folder, limit, &ends);
             let Run { cpu_s, .. } = match found {
                 Err(RunError::Stopped) if enough.load(Ordering::Relaxed) => return Ok(()),
                 Err(why) => {

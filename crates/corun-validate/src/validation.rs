@@ -198,7 +198,7 @@ fn shared_alone(names: &[String], plan: &RoundPlan, measured: &Measured) -> Vec<
     let untold = groups
         .filter(|(members, found)| found.is_none() && !members.iter().any(failed))
         .map(|(members, _)| members.iter().map(|&at| names[at].as_str()).collect::<Vec<&str>>());
-    let why = "no round in which its CPUs shared a cache and no member shared its core alone with another hardware thread";
+    let why = "no round in which all ended in time, its CPUs shared a cache and no member shared its core alone with another hardware thread";
     untold.map(|names| (names.join(" + "), why.to_owned())).collect()
 }
 

@@ -33,6 +33,9 @@ impl Runner for Modelled {
     fn alone(&self, subject: usize, _: &(dyn Fn() -> bool + Sync)) -> Result<SoloRun, RunError> {
         let next = self.runs[subject].borrow_mut().pop_front();
         let (cpu_s, additions_per_cycle) = next.ok_or(RunError::Code(3))?;
+        if cpu_s == LATE.0 {
+            return Err(RunError::Limit(7.0));
+        }
         Ok(SoloRun { cpu_s, additions_per_cycle })
     }
 
@@ -47,6 +50,9 @@ impl Runner for Modelled {
 }
 
 const FREE: (f64, f64) = (1.0, 4.0);
+
+/// A run that reaches a limit of 7 s.
+const LATE: (f64, f64) = (f64::INFINITY, 4.0);
 
 #[test]
 fn all_run_alone_and_together_but_those_that_fail() {
@@ -159,4 +165,31 @@ fn a_group_that_never_shares_a_cache_does_not_count() {
     let found = machine.measured(2, vec![vec![0, 1]]);
     assert_eq!(found.cache, CacheUse { line_transfer_ns: 190.0, runs: 2, apart_runs: 0 });
     assert!(found.groups[0].is_some());
+}
+
+/// What reaches its limit once in a while loses that round and no other, and a group with it does.
+#[test]
+fn a_run_that_reaches_its_limit_is_lost_alone() {
+    let always_free = [FREE; 4];
+    // Untimed, then rounds of which the second is late.
+    let late = [(1.0, 4.0), (1.0, 4.0), LATE, (1.25, 4.0)];
+    let machine = Modelled::of([&late, &always_free]);
+    let found = machine.measured(3, vec![vec![0, 1]]);
+    assert!(found.left_out.is_empty(), "{:?}", found.left_out);
+    assert_eq!(found.solo[0].as_ref().unwrap().cpu_s.rounds, 2);
+    // Beside the other it takes 2 s: 2 and 1.6 times as long as in the same rounds alone.
+    let slowdowns = &found.groups[0].as_ref().unwrap().slowdowns;
+    assert_eq!((slowdowns[0].low, slowdowns[0].high, slowdowns[0].rounds), (1.6, 2.0, 2));
+    assert_eq!((slowdowns[1].median, slowdowns[1].rounds), (2.0, 3));
+}
+
+/// One that never ends in time is left out, by its first run or by all later ones.
+#[test]
+fn who_never_ends_in_time_is_left_out() {
+    for runs in [&[LATE][..], &[FREE, LATE, LATE]] {
+        let found = Modelled::of([runs]).measured(2, Vec::new());
+        assert_eq!(found.left_out.len(), 1, "{runs:?}");
+        assert_eq!(found.left_out[0].why.to_string(), "it had not ended after 7 s");
+        assert_eq!(found.solo, [None]);
+    }
 }

@@ -47,7 +47,7 @@ pub(crate) struct ValidateArgs {
     /// Run each program also beside each of these, which press on cache or memory
     #[arg(long, value_name = "A,B,..", value_delimiter = ',')]
     pub(crate) beside: Vec<String>,
-    /// End a run that takes longer, and leave its program out
+    /// Leave out programs whose first run takes longer; later runs do not count then (beside others: four times as long)
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0, value_parser = seconds)]
     pub(crate) limit_s: f64,
     /// Seed of the groups and of the order of each round
