@@ -26,6 +26,11 @@ const WARM_BEYOND_LLC: f64 = 1.3;
 /// lines of a set of 4 MiB that was gone through once, and next to none after a few times.
 const WARM_PASSES: u64 = 4;
 
+/// Of the lines gone through before, as many as the private caches hold are still there, out of each part of the set some.
+/// So many times as many lines are then followed one by one, those right before the timed ones, so that none of these is
+/// found where the warming left it.
+const PUSHED_OUT: f64 = 2.0;
+
 /// How much larger than the private caches a set is of which hardly anything hits there.
 const BEYOND_PRIVATE_CACHES: f64 = 3.0;
 /// Loads that are timed together, and how many such pairs: of known hits and misses, and of a set
@@ -63,6 +68,8 @@ pub(crate) struct Ladder {
     chains: Vec<Chain>,
     /// Of sets beyond the private caches and up to the LLC: places at equal distances; else none.
     warming: Vec<Vec<Chain>>,
+    /// As many lines push out of the private caches what is there.
+    pushing_lines: u64,
     /// Sets whose loads are timed in pairs: those of the cache before the last one, of the last one,
     /// and of memory.
     pair_sets: [usize; 3],
@@ -90,10 +97,12 @@ impl Ladder {
             _ => Vec::new(),
         });
         let warming = warming.collect();
-        Self { core_type, cpu, caches, sizes, chains, warming, pair_sets }
+        let pushing_lines = lines(PUSHED_OUT * private) as u64;
+        Self { core_type, cpu, caches, sizes, chains, warming, pushing_lines, pair_sets }
     }
 
-    /// Brings into the shared cache what it holds of a set in the long run.
+    /// Brings into the shared cache what it holds of a set in the long run, and leaves in the private ones what they hold
+    /// of it when it is gone through one by one.
     fn warm(&mut self, set: usize) {
         let lines = self.chains[set].lines() as u64;
         match &mut self.warming[set][..] {
@@ -103,6 +112,7 @@ impl Ladder {
             places => {
                 let part = lines.div_ceil(places.len() as u64);
                 Chain::follow_together(places, WARM_PASSES * part);
+                self.chains[set].follow(self.pushing_lines.min(lines));
             }
         }
     }
