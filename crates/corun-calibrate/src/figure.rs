@@ -57,6 +57,8 @@ pub(crate) enum CoreFigure {
     TlbHitCycles(u32),
     PageWalkCycles,
     MemoryPageWalkCycles,
+    /// Pages of the memory over which those were measured.
+    MemoryPageWalkPages,
     HiddenByStride(i32),
     HiddenInRandomPages,
     /// Of the line after one that was loaded.
@@ -365,6 +367,7 @@ impl CoreFigure {
             Self::TlbHitCycles(level) => return format!("tlb.L{level}.hit_cycles"),
             Self::PageWalkCycles => "page_walk_cycles",
             Self::MemoryPageWalkCycles => "memory_page_walk_cycles",
+            Self::MemoryPageWalkPages => "memory_page_walk_pages",
             Self::HiddenByStride(stride) => {
                 return format!("prefetching.hidden_by_stride.{stride}");
             }
@@ -400,6 +403,7 @@ impl CoreFigure {
             | Self::OutstandingMisses
             | Self::OutstandingLlcHits
             | Self::TlbEntries(_)
+            | Self::MemoryPageWalkPages
             | Self::HiddenByStride(_)
             | Self::HiddenInRandomPages
             | Self::NextLine
@@ -476,6 +480,9 @@ impl CoreFigure {
                 "core_type.memory_page_walk_cycles",
                 "pointer chase over memory in small pages, in no order against window by window of 2 MiB",
             ),
+            Self::MemoryPageWalkPages => {
+                ("core_type.memory_page_walk_pages", "the memory of memory_page_walk_cycles")
+            }
             Self::HiddenByStride(_)
             | Self::HiddenInRandomPages
             | Self::NextLine

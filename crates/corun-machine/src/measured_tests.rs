@@ -41,6 +41,7 @@ clock_burst_mhz = 4300.0
 outstanding_llc_hits = 32
 page_walk_cycles = 30.0
 memory_page_walk_cycles = 200.0
+memory_page_walk_pages = 32768
 
 [core_type.execution]
 integer_multiply_cycles = 3.0
@@ -203,6 +204,7 @@ fn errors_in_measured_parts_name_their_field() {
             "core_type[0].memory_page_walk_cycles",
             "found -1",
         ),
+        ("pages = 32768", "pages = 0", "core_type[0].memory_page_walk_pages", "found 0"),
         (
             "_divide_cycles = 18.0",
             "_divide_cycles = inf",

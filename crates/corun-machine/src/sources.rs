@@ -98,6 +98,7 @@ fn measured_of_core_type(one: &CoreType, figures: &mut Vec<String>) {
     add("outstanding_llc_hits", one.outstanding_llc_hits.is_some());
     add("page_walk_cycles", one.page_walk_cycles.is_some());
     add("memory_page_walk_cycles", one.memory_page_walk_cycles.is_some());
+    add("memory_page_walk_pages", one.memory_page_walk_pages.is_some());
     add("tlb", !one.tlb.is_empty());
     add("prefetching", one.prefetching.is_some());
     add("own_loaded_latency", !one.own_loaded_latency.is_empty());

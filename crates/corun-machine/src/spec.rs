@@ -336,6 +336,10 @@ pub struct CoreType {
     /// and rows of the memory have to be opened. Absent: as `page_walk_cycles`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_page_walk_cycles: Option<f64>,
+    /// Over how many pages loads went where that was measured. The entries of fewer pages lie nearer: what a walk adds goes with the
+    /// logarithm of the pages between those whose entries the private cache holds and these. Absent: over any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_page_walk_pages: Option<u32>,
     /// Latencies of instructions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution: Option<ExecutionLatencies>,
@@ -379,6 +383,7 @@ impl CoreType {
             outstanding_llc_hits: None,
             page_walk_cycles: None,
             memory_page_walk_cycles: None,
+            memory_page_walk_pages: None,
             execution: None,
             fetching: None,
             tlb: Vec::new(),

@@ -3,8 +3,8 @@
 use corun_profile::{Marks, MissRateCurve, Phase};
 
 use crate::core::{
-    Cause, CoreParameters, CpiStack, Link, MemoryView, Replays, SampledPhase, TAKEN_STEPS,
-    TakenBranches, fill_instructions, shared_bytes,
+    Cause, CoreParameters, CpiStack, Link, MemoryView, MemoryWalk, Replays, SampledPhase,
+    TAKEN_STEPS, TakenBranches, fill_instructions, shared_bytes,
 };
 use crate::interval::{finish, parts, sizes};
 use crate::site::Site;
@@ -280,7 +280,6 @@ fn view(phase: &Phase, filling: &MissRateCurve, site: &Site, llc: f64) -> Memory
     };
     let tlb = &site.core.tlb;
     let walk = site.core.page_walk_cycles.unwrap_or(30.0).round();
-    let memory_walk = site.core.memory_page_walk_cycles.map_or(walk, f64::round);
     let reach = |level: usize, usual: f64| {
         tlb.get(level).map_or(usual, |one| f64::from(one.entries)) as f32
     };
@@ -299,9 +298,23 @@ fn view(phase: &Phase, filling: &MissRateCurve, site: &Site, llc: f64) -> Memory
             .map(|ns| Link::lines_a_window(ns * site.core.clock_mhz * 1e-3)),
         tlb_pages: [reach(0, 64.0), reach(1, 1536.0)],
         tlb_cycles: [tlb.get(1).map_or(7.0, |one| one.hit_cycles).round() as u32, walk as u32],
-        memory_walk_more: (memory_walk - walk).max(0.0) as u32,
+        memory_walk: memory_walk(site, walk),
         mispredicted: Marks::MISPREDICTED_LARGE,
     }
+}
+
+/// Bytes of a page's line and of its entry in the page table: a walk takes `page_walk_cycles` where the private cache holds
+/// both of each page, since so it was measured.
+const BYTES_A_PAGE: f64 = 72.0;
+
+/// What a walk for a line that comes from memory takes more than those of `walk_cycles`.
+fn memory_walk(site: &Site, walk_cycles: f64) -> MemoryWalk {
+    let core = &site.core;
+    let cycles = core.memory_page_walk_cycles.map_or(walk_cycles, f64::round);
+    let many = core.memory_page_walk_pages.map_or(0.0, f64::from);
+    let few = site.private_bytes.max(site.l1_bytes) / BYTES_A_PAGE;
+    let pages = if few < many { [few as f32, many as f32] } else { [0.0; 2] };
+    MemoryWalk { most_cycles: (cycles - walk_cycles).max(0.0) as f32, pages }
 }
 
 /// Cycles a line of code that comes out of the private cache, and out of the LLC.

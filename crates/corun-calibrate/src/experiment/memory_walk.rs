@@ -9,7 +9,7 @@ use crate::CalibrateError;
 use crate::bench::{Sample, pin, timed};
 use crate::estimate::{Estimator, Values};
 use crate::figure::{CoreFigure, Figure};
-use crate::kernel::Chain;
+use crate::kernel::{Chain, LINE_BYTES};
 use crate::rounds::Experiment;
 
 /// Pointers that a sample follows.
@@ -53,7 +53,11 @@ impl Experiment for MemoryWalk {
 
     fn figures(&self, values: &Values<'_>) -> BTreeMap<Figure, f64> {
         let [near, far] = [0, 1].map(|point| values.at(point, Estimator::Typical));
-        let what = Figure::Core(self.core_type, CoreFigure::MemoryPageWalkCycles);
-        BTreeMap::from([(what, (far - near).max(0.0))])
+        let pages = self.chains[0].lines() * LINE_BYTES / rustix::param::page_size();
+        let figure = |what| Figure::Core(self.core_type, what);
+        BTreeMap::from([
+            (figure(CoreFigure::MemoryPageWalkCycles), (far - near).max(0.0)),
+            (figure(CoreFigure::MemoryPageWalkPages), pages as f64),
+        ])
     }
 }

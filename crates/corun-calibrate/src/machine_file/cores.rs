@@ -23,6 +23,7 @@ pub(super) fn place(one: &mut CoreType, what: CoreFigure, value: f64) {
         CoreFigure::OutstandingLlcHits => one.outstanding_llc_hits = Some(whole(value)),
         CoreFigure::PageWalkCycles => one.page_walk_cycles = Some(value),
         CoreFigure::MemoryPageWalkCycles => one.memory_page_walk_cycles = Some(value),
+        CoreFigure::MemoryPageWalkPages => one.memory_page_walk_pages = Some(whole(value)),
         CoreFigure::LoadCycles => {
             one.execution.get_or_insert_default().load_cycles = Some(value);
         }

@@ -105,6 +105,9 @@ pub(super) fn core_type(one: &CoreType, at: &str) -> Checked {
     if let Some(hits) = one.outstanding_llc_hits {
         not_zero(format!("{at}.outstanding_llc_hits"), u64::from(hits))?;
     }
+    if let Some(pages) = one.memory_page_walk_pages {
+        not_zero(format!("{at}.memory_page_walk_pages"), u64::from(pages))?;
+    }
     if let Some(execution) = &one.execution {
         latencies(execution, &format!("{at}.execution"))?;
     }

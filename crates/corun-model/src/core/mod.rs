@@ -10,7 +10,7 @@ mod units;
 
 pub(crate) use filling::{fill_instructions, shared_bytes};
 pub(crate) use parameters::CoreParameters;
-pub(crate) use replay::{MemoryView, TAKEN_STEPS, TakenBranches};
+pub(crate) use replay::{MemoryView, MemoryWalk, TAKEN_STEPS, TakenBranches};
 pub(crate) use replays::Replays;
 pub(crate) use sampled::{SampledPhase, unpack};
 pub use stack::{CAUSES, Cause, CpiStack};

@@ -55,9 +55,30 @@ pub(crate) struct MemoryView {
     pub(crate) tlb_pages: [f32; 2],
     pub(crate) tlb_cycles: [u32; 2],
     /// What a walk adds more where the load comes from memory, in no order that a prefetcher foresees.
-    pub(crate) memory_walk_more: u32,
+    pub(crate) memory_walk: MemoryWalk,
     /// Which predictor the core has.
     pub(crate) mispredicted: Marks,
+}
+
+/// What a page walk adds more where the load comes from memory: the entries of more pages lie farther, so that it goes with the
+/// logarithm of the pages that came between two uses of one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct MemoryWalk {
+    /// Cycles over many pages.
+    pub(crate) most_cycles: f32,
+    /// Pages up to which it adds nothing more, and from which on the most. Both 0: the most over any.
+    pub(crate) pages: [f32; 2],
+}
+
+impl MemoryWalk {
+    fn more_cycles(&self, pages: f32) -> u32 {
+        let [few, many] = self.pages;
+        if pages >= many {
+            return self.most_cycles as u32;
+        }
+        let share = (pages / few).ln() / (many / few).ln();
+        (share.max(0.0) * self.most_cycles) as u32
+    }
 }
 
 /// A level that an access hits.
@@ -390,7 +411,8 @@ impl<'p> Replay<'p> {
         let is_far = level == Level::Memory
             && pages >= view.tlb_pages[1]
             && !(op.marks.has(Marks::FORESEEN) && core.prefetch_lines > 0);
-        let latency = cycles(level, core, view) + if is_far { view.memory_walk_more } else { 0 };
+        let more = if is_far { view.memory_walk.more_cycles(pages) } else { 0 };
+        let latency = cycles(level, core, view) + more;
         let there = if self.asked[entry] > 0 {
             self.asked[entry]
         } else if op.marks.has(Marks::FORESEEN) && core.prefetch_lines > 0 {

@@ -5,7 +5,7 @@ use super::super::parameters::CoreParameters;
 use super::super::sampled::RankedTrace;
 use super::super::stack::Cause;
 use super::super::units::Link;
-use super::{MemoryView, Replay, Replayed, TAKEN_STEPS, TakenBranches};
+use super::{MemoryView, MemoryWalk, Replay, Replayed, TAKEN_STEPS, TakenBranches};
 
 const MEMORY_CYCLES: u32 = 400;
 
@@ -40,7 +40,7 @@ const VIEW: MemoryView = MemoryView {
     lines_a_window: [u32::MAX; 2],
     tlb_pages: [64.0, 1536.0],
     tlb_cycles: [7, 30],
-    memory_walk_more: 0,
+    memory_walk: MemoryWalk { most_cycles: 0.0, pages: [0.0; 2] },
     mispredicted: Marks::MISPREDICTED_LARGE,
 };
 
@@ -262,7 +262,8 @@ fn a_chase_is_one_at_a_time() {
 #[test]
 fn a_chase_over_memory_whose_pages_no_tlb_holds_takes_what_walks_take_there() {
     let chase = [load([1, 0], true)];
-    let view = MemoryView { memory_walk_more: 200, ..VIEW };
+    let memory_walk = MemoryWalk { most_cycles: 200.0, pages: [0.0; 2] };
+    let view = MemoryView { memory_walk, ..VIEW };
     let far = |foreseen: bool| {
         let mut trace = repeated(&chase, 1024);
         trace.pages.fill(view.tlb_pages[1]);
@@ -437,6 +438,17 @@ fn streams_run_ahead_as_fast_as_one_core_reads() {
     assert_eq!(CoreParameters::of(&core, 5.0, 100.0).prefetch_lines, 16);
 }
 
+/// The entries of 512 pages lie in the private cache, those of 524,288 in memory: of 16,384, 5 of 10 doublings more.
+#[test]
+fn a_walk_over_more_pages_takes_longer() {
+    let walk = MemoryWalk { most_cycles: 300.0, pages: [512.0, 524_288.0] };
+    for (pages, more) in [(100.0, 0), (512.0, 0), (16_384.0, 150), (524_288.0, 300), (1e9, 300)] {
+        assert!(walk.more_cycles(pages).abs_diff(more) <= 1, "{pages} {}", walk.more_cycles(pages));
+    }
+    let everywhere = MemoryWalk { most_cycles: 300.0, pages: [0.0; 2] };
+    assert_eq!(everywhere.more_cycles(0.0), 300);
+}
+
 /// The walk for a far page is waited for unless a prefetcher has asked for the line.
 #[test]
 fn a_stream_without_prefetchers_waits_for_walks() {
@@ -444,7 +456,8 @@ fn a_stream_without_prefetchers_waits_for_walks() {
     op.marks.set(Marks::FORESEEN);
     let mut trace = repeated(&[(op, true)], 1024);
     trace.pages.fill(5000.0);
-    let view = MemoryView { memory_walk_more: 100, ..VIEW };
+    let memory_walk = MemoryWalk { most_cycles: 100.0, pages: [0.0; 2] };
+    let view = MemoryView { memory_walk, ..VIEW };
     let core = CoreParameters { prefetch_lines: 0, ..wide() };
     let of = |view: &MemoryView| {
         let replayed = Replay::new(&core).run(&trace, view);

@@ -108,7 +108,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::units::Link;
-    use super::super::{TAKEN_STEPS, TakenBranches};
+    use super::super::{MemoryWalk, TAKEN_STEPS, TakenBranches};
     use super::*;
 
     /// An instruction by its marks, how far back its input is, and the ranks of its data, its code, and its code alone.
@@ -152,7 +152,7 @@ mod tests {
             line_crossing_cycles: 0.3,
             tlb_pages: [64.0, 1536.0],
             tlb_cycles: [7, 30],
-            memory_walk_more: 100,
+            memory_walk: MemoryWalk { most_cycles: 100.0, pages: [0.0; 2] },
             mispredicted: if predicts { Marks::default() } else { Marks::MISPREDICTED_LARGE },
         }
     }
