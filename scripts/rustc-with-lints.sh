@@ -11,7 +11,7 @@ set -euo pipefail
 : "${CLIPPY_ARGS:?}"
 bin=$CORUN_SYSROOT/bin
 
-documented=() name='' source='' is_test='' is_program=''
+documented=() name='' source='' folder='' suffix='' is_test='' is_program=''
 arguments=("${@:2}")
 for ((at = 0; at < ${#arguments[@]}; at++)); do
   argument=${arguments[at]}
@@ -19,7 +19,11 @@ for ((at = 0; at < ${#arguments[@]}; at++)); do
     --test) is_test=1 ;;
     # What rustdoc has no use for: how to generate code, and how cargo wants to be told of it.
     --emit=* | --json=* | --error-format=*) ;;
-    -C | -l | --out-dir) at=$((at + 1)) ;;
+    -C | -l | --out-dir)
+      at=$((at + 1))
+      [[ $argument != --out-dir ]] || folder=${arguments[at]}
+      [[ ${arguments[at]} != extra-filename=* ]] || suffix=${arguments[at]#*=}
+      ;;
     --crate-name | --crate-type)
       documented+=("$argument" "${arguments[at + 1]}")
       at=$((at + 1))
@@ -34,10 +38,17 @@ for ((at = 0; at < ${#arguments[@]}; at++)); do
   esac
 done
 
-# A benchmark is built for its lints alone. Most of what these tests run is the libraries, which stay optimised: so built, they take
-# a fifth to four fifths of the CPU time and run as long. docs/benchmarks.md has figures, also of those that would run longer.
+# A benchmark is checked and not built, since no test runs one. An empty file stands for the program: without the file cargo would
+# check the benchmark anew each time.
+if [[ $source == */benches/* ]]; then
+  "$bin/clippy-driver" "${@/#--emit=*/--emit=dep-info,metadata}"
+  : >"$folder/$name$suffix"
+  exit
+fi
+
+# Most of what these tests run is the libraries, which stay optimised: so built, they take a fifth to four fifths of the CPU time
+# and run as long. docs/benchmarks.md has figures, also of those that would run longer.
 cheap=()
-[[ $source != */benches/* ]] || cheap=(-C opt-level=0 -C debuginfo=0)
 if [[ -n $is_test && $source =~ ^crates/corun-((cache|optimal|policy|profile|scx)/src/lib.rs$|(model|optimal)/tests/) ]]; then
   cheap=(-C opt-level=0)
 elif [[ -n $is_test && $source =~ ^crates/corun-(model|sim)/src/lib.rs$ ]]; then

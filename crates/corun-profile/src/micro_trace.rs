@@ -272,8 +272,11 @@ pub enum MicroTraceError {
     },
 }
 
+/// Numbers of two bytes that an entry has.
+const WORDS: usize = 9;
+
 /// Bytes of an entry.
-const ENTRY_BYTES: usize = 1 + 2 + 2 * 8 + 3;
+const ENTRY_BYTES: usize = 1 + 2 * WORDS + 3;
 
 impl MicroTraces {
     /// Packs traces: at most [`MOST_MICRO_TRACES`] of at most [`MOST_TRACED_INSTRUCTIONS`]; what is
@@ -419,9 +422,10 @@ fn unpack(packed: &[u8]) -> Result<Vec<MicroTrace>, MicroTraceError> {
         return Err(short());
     }
     let column = |at: usize| &rest[at * entries..(at + 1) * entries];
-    let word = |at: usize, entry: usize| {
-        u16::from_le_bytes([column(1 + 2 * at)[entry], column(2 + 2 * at)[entry]])
-    };
+    let words: [[&[u8]; 2]; WORDS] =
+        std::array::from_fn(|at| [column(1 + 2 * at), column(2 + 2 * at)]);
+    let operations = column(0);
+    let reuses: [&[u8]; 3] = std::array::from_fn(|at| column(1 + 2 * WORDS + at));
     let mut traces = Vec::with_capacity(count);
     let mut first = 0;
     for (trace, &length) in lengths.iter().enumerate() {
@@ -430,23 +434,27 @@ fn unpack(packed: &[u8]) -> Result<Vec<MicroTrace>, MicroTraceError> {
             let at = first + entry;
             let wrong = |why| MicroTraceError::Entry { trace, entry, why };
             let operation = *OPERATIONS
-                .get(usize::from(column(0)[at]))
+                .get(usize::from(operations[at]))
                 .ok_or_else(|| wrong("an unknown operation"))?;
-            let words: [u16; 9] = std::array::from_fn(|place| word(place, at));
-            if words[1..].iter().any(|&back| usize::from(back) > entry) {
+            let mut back = [0; WORDS];
+            for (word, [low, high]) in back.iter_mut().zip(&words) {
+                *word = u16::from_le_bytes([low[at], high[at]]);
+            }
+            let [marks, a, b, c, d, e, forwarded_from, line_before, stream_before] = back;
+            if back[1..].iter().any(|&back| usize::from(back) > entry) {
                 return Err(wrong("a distance back beyond the beginning"));
             }
             ops.push(MicroOp {
                 operation,
-                marks: Marks(words[0]),
-                inputs: [words[1], words[2], words[3]],
-                address_inputs: [words[4], words[5]],
-                forwarded_from: words[6],
-                line_before: words[7],
-                stream_before: words[8],
-                reuse: Reuse(column(19)[at]),
-                page_reuse: Reuse(column(20)[at]),
-                fetch_reuse: Reuse(column(21)[at]),
+                marks: Marks(marks),
+                inputs: [a, b, c],
+                address_inputs: [d, e],
+                forwarded_from,
+                line_before,
+                stream_before,
+                reuse: Reuse(reuses[0][at]),
+                page_reuse: Reuse(reuses[1][at]),
+                fetch_reuse: Reuse(reuses[2][at]),
             });
         }
         first += length;

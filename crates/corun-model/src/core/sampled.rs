@@ -5,6 +5,8 @@
 //! accesses that lie deepest and together are r an instruction miss. So misses at every size are the
 //! curve's, which is of the whole phase.
 
+use std::cmp::Reverse;
+
 use corun_profile::{CoreDetail, Marks, MicroOp, MicroTrace, MissRateCurve, Phase, Reuse};
 
 use super::filling::{fill_instructions, filled_bytes};
@@ -54,13 +56,28 @@ pub(crate) struct SampledPhase {
     pub(crate) mispredicted: [f64; 2],
 }
 
-/// An access: where it stands, its weight an instruction and its distance in lines.
+/// An access: where it stands, and its distance in lines, no less than 0.
 struct Access {
     trace: u32,
     entry: u32,
     code: bool,
-    weight: f64,
     depth: f64,
+    /// Its place among accesses of one distance, an order of no meaning.
+    shuffled: u64,
+}
+
+impl Access {
+    fn new(trace: usize, entry: usize, code: bool, depth: f64) -> Self {
+        let place = (trace as u64) << 32 | entry as u64;
+        let shuffled = place.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        Self { trace: trace as u32, entry: entry as u32, code, depth, shuffled }
+    }
+
+    /// Rises from the deepest to the nearest: bits of numbers that are not negative rise with them. No two accesses
+    /// have the same, since an instruction has one access to code and one to data.
+    fn order(&self) -> (Reverse<u64>, u64, bool) {
+        (Reverse(self.depth.to_bits()), self.shuffled, !self.code)
+    }
 }
 
 impl SampledPhase {
@@ -113,46 +130,38 @@ fn rank(
     let mut accesses: Vec<Access> = Vec::new();
     let mut even = Even::default();
     for (at, trace) in traces.iter_mut().enumerate() {
-        let weight = trace.share / f64::from(trace.instructions);
-        for entry in 0..trace.ops.len() {
-            let op = trace.ops[entry];
-            let access =
-                |code, depth| Access { trace: at as u32, entry: entry as u32, code, weight, depth };
+        for (entry, op) in trace.ops.iter().enumerate() {
             if op.marks.has(Marks::FETCHES) {
                 let at_least = op.marks.has(Marks::FETCH_AT_LEAST);
                 let depth = code_depth(op.fetch_reuse, at_least, (filling, code_curve), &mut even);
-                accesses.push(access(true, depth));
+                accesses.push(Access::new(at, entry, true, depth));
             }
             if op.marks.any(Marks::LOAD.with(Marks::STORE)) {
                 let depth = depth(op.reuse, op.marks.has(Marks::REUSE_AT_LEAST), curve, &mut even);
-                trace.pages[entry] = pages(&op, depth) as f32;
-                accesses.push(access(false, depth));
+                trace.pages[entry] = pages(op, depth) as f32;
+                accesses.push(Access::new(at, entry, false, depth));
             }
         }
     }
-    // The deepest first; those of one step in an order of no meaning.
-    accesses.sort_by(|one, other| {
-        other.depth.total_cmp(&one.depth).then_with(|| shuffled(one).cmp(&shuffled(other)))
-    });
+    accesses.sort_unstable_by_key(Access::order);
+    let weight = |trace: &RankedTrace| trace.share / f64::from(trace.instructions);
+    let weights: Vec<f64> = traces.iter().map(weight).collect();
     let mut all = 0.0;
     let mut code = 0.0;
     for access in &accesses {
         let trace = &mut traces[access.trace as usize];
         let entry = access.entry as usize;
-        all += access.weight;
-        let rank = (all - 0.5 * access.weight) as f32;
+        let weight = weights[access.trace as usize];
+        all += weight;
+        let rank = (all - 0.5 * weight) as f32;
         if access.code {
-            code += access.weight;
+            code += weight;
             trace.code[entry] = rank;
-            trace.code_alone[entry] = (code - 0.5 * access.weight) as f32;
+            trace.code_alone[entry] = (code - 0.5 * weight) as f32;
         } else {
             trace.data[entry] = rank;
         }
     }
-}
-
-fn shuffled(access: &Access) -> u64 {
-    (u64::from(access.trace) << 32 | u64::from(access.entry)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 /// Lines since the last access to the same one. Where only is known that they are at least so many,
