@@ -111,6 +111,35 @@ pub struct Parameter {
     pub summary: &'static str,
 }
 
+impl Parameter {
+    /// How many there are in lists, of which the first is not empty.
+    pub(crate) const fn count(lists: &[&[Self]]) -> usize {
+        let (mut count, mut list) = (0, 0);
+        while list < lists.len() {
+            count += lists[list].len();
+            list += 1;
+        }
+        count
+    }
+
+    /// Lists, one after the other: what a policy has of its own and of those that it is made of. `ALL` is their [`Self::count`].
+    pub(crate) const fn joined<const ALL: usize>(lists: &[&[Self]]) -> [Self; ALL] {
+        assert!(ALL == Self::count(lists), "as many as the lists have");
+        let mut all = [lists[0][0]; ALL];
+        let (mut count, mut list) = (0, 0);
+        while list < lists.len() {
+            let mut place = 0;
+            while place < lists[list].len() {
+                all[count] = lists[list][place];
+                count += 1;
+                place += 1;
+            }
+            list += 1;
+        }
+        all
+    }
+}
+
 /// What a policy is built with.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct BuildOptions {

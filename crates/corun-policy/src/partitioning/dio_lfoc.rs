@@ -28,23 +28,14 @@ const MIN_GAIN: Parameter = Parameter {
     summary: "fall of the most loaded LLC's total of misses below which nobody moves",
 };
 
-const PARAMETERS: &[Parameter] = &{
-    let mut all = [PLACE_MS; 2 + lfoc_online::PARAMETERS.len()];
-    all[1] = MIN_GAIN;
-    let mut place = 0;
-    while place < lfoc_online::PARAMETERS.len() {
-        all[2 + place] = lfoc_online::PARAMETERS[place];
-        place += 1;
-    }
-    all
-};
+const LISTS: &[&[Parameter]] = &[&[PLACE_MS, MIN_GAIN], lfoc_online::PARAMETERS];
 
 /// The line in the registry.
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "dio-lfoc",
     summary: "places programs as dio-2010, clusters those of each LLC as lfoc-online, one after the other",
     source: "Blagodurov et al., TOCS 2010, section 4.2; García García, thesis, UCM 2021, section 6.3.2",
-    parameters: PARAMETERS,
+    parameters: &Parameter::joined::<{ Parameter::count(LISTS) }>(LISTS),
     build: Build::Online(|options: &BuildOptions| Box::new(DioLfoc::new(options))),
     live: LiveForm::Untested {
         why: "in simulation as live, with noise and counters that take turns, it cost up to 4 %",

@@ -2,14 +2,11 @@
 //! García, thesis, UCM 2021, section 6.4.2).
 
 use super::dunn::{self, Dunn};
-use crate::partitioning::online::{
-    Cache, DECIDE_MS, OnlinePolicy, Scheme, Seen, WARM_UP, WINDOW, WindowPace,
-};
+use crate::partitioning::online::{COUNTING, Cache, OnlinePolicy, Scheme, Seen, WindowPace};
 use crate::partitioning::{Partition, PartitionError};
 use crate::{Build, BuildOptions, CounterKind, LiveForm, Parameter, PolicyEntry};
 
-const PARAMETERS: &[Parameter] =
-    &[DECIDE_MS, WINDOW, WARM_UP, dunn::PARAMETERS[0], dunn::PARAMETERS[1], dunn::PARAMETERS[2]];
+const LISTS: &[&[Parameter]] = &[COUNTING, dunn::PARAMETERS];
 
 /// Weight of the windows before the latest in a program's mean: with windows of 100 million
 /// instructions and 500 ms from one decision to the next, about five to ten windows count.
@@ -20,7 +17,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "dunn-online",
     summary: "as dunn, by the stalls that it counts while programs run",
     source: "Selfa et al., PACT 2017; García García, thesis, UCM 2021, section 6.4.2",
-    parameters: PARAMETERS,
+    parameters: &Parameter::joined::<{ Parameter::count(LISTS) }>(LISTS),
     build: Build::Online(|options: &BuildOptions| {
         Box::new(OnlinePolicy::new(
             DunnOnline { dunn: Dunn::new(options) },

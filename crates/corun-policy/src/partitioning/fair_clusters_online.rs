@@ -16,8 +16,7 @@ use self::phase_curve::{End, Sizes};
 use super::fair_clusters::FairClusters;
 use crate::partitioning::online::window::Sample;
 use crate::partitioning::online::{
-    Cache, DECIDE_MS, OnlinePolicy, SAMPLING_WINDOW, SETTLING, Scheme, Seen, TIMEOUT_MS, WARM_UP,
-    WINDOW, WindowPace, partition_by,
+    Cache, OnlinePolicy, SAMPLING, Scheme, Seen, WindowPace, partition_by,
 };
 use crate::partitioning::{Partition, PartitionError, Partitioner};
 use crate::{
@@ -56,6 +55,8 @@ const REMEMBERS: Parameter = Parameter {
     summary: "1: what is known of a program is kept for the next one of its name; 0: it is not",
 };
 
+const LISTS: &[&[Parameter]] = &[SAMPLING, &[TOLERANCE, DOUBT, OTHER_PHASE, REMEMBERS]];
+
 /// Windows that may be left out while a program fills the ways that it got.
 const MOST_FILLING: u32 = 8;
 
@@ -64,18 +65,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "fair-clusters-online",
     summary: "as fair-clusters, by curves of which it samples what could change its decision",
     source: "corun",
-    parameters: &[
-        DECIDE_MS,
-        WINDOW,
-        SAMPLING_WINDOW,
-        SETTLING,
-        WARM_UP,
-        TIMEOUT_MS,
-        TOLERANCE,
-        DOUBT,
-        OTHER_PHASE,
-        REMEMBERS,
-    ],
+    parameters: &Parameter::joined::<{ Parameter::count(LISTS) }>(LISTS),
     build: Build::Online(|options: &BuildOptions| {
         Box::new(OnlinePolicy::new(FairClustersOnline::new(options), WindowPace::new(options)))
     }),

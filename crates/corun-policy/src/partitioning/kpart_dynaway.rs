@@ -5,8 +5,7 @@ use super::kpart::{self, KPart};
 use crate::partitioning::online::sweep::{Direction, curve};
 use crate::partitioning::online::window::Sample;
 use crate::partitioning::online::{
-    Cache, DECIDE_MS, OnlinePolicy, SAMPLING_WINDOW, SETTLING, Scheme, Seen, TIMEOUT_MS, WARM_UP,
-    WINDOW, WindowPace, partition_by,
+    Cache, OnlinePolicy, SAMPLING, Scheme, Seen, WindowPace, partition_by,
 };
 use crate::partitioning::{Partition, PartitionError, Partitioner};
 use crate::{
@@ -21,27 +20,17 @@ const PERIOD_S: Parameter = Parameter {
     summary: "time after which a program is sampled again, in s",
 };
 
-/// Parameters of every policy that sweeps its programs.
-pub(super) const OWN: usize = 7;
+/// How often a policy sweeps its programs.
+pub(super) const OWN: &[Parameter] = &[PERIOD_S];
 
-/// These and the parameters of the policy that decides on the curves; `ALL` is their number.
-pub(super) const fn parameters<const ALL: usize>(inner: &[Parameter]) -> [Parameter; ALL] {
-    let mut all = [PERIOD_S; ALL];
-    let sampling = [DECIDE_MS, WINDOW, SAMPLING_WINDOW, SETTLING, WARM_UP, TIMEOUT_MS];
-    let mut place = 1;
-    while place < ALL {
-        all[place] = if place < OWN { sampling[place - 1] } else { inner[place - OWN] };
-        place += 1;
-    }
-    all
-}
+const LISTS: &[&[Parameter]] = &[OWN, SAMPLING, kpart::PARAMETERS];
 
 /// The line in the registry.
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "kpart-dynaway",
     summary: "as kpart, on curves that it measures with every number of ways while programs run",
     source: "El-Sayed et al., KPart, HPCA 2018; García García, thesis, UCM 2021, section 6.3.2",
-    parameters: &parameters::<{ OWN + 2 }>(kpart::PARAMETERS),
+    parameters: &Parameter::joined::<{ Parameter::count(LISTS) }>(LISTS),
     build: Build::Online(|options: &BuildOptions| {
         Dynaway::policy("kpart-dynaway", Box::new(KPart::new(options)), options)
     }),

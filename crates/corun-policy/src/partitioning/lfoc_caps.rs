@@ -21,22 +21,14 @@ const LEAST: Parameter = Parameter {
     summary: "share of what the streaming programs would draw that a cap leaves them at least",
 };
 
-const PARAMETERS: &[Parameter] = &[
-    TARGET,
-    LEAST,
-    lfoc::PARAMETERS[0],
-    lfoc::PARAMETERS[1],
-    lfoc::PARAMETERS[2],
-    lfoc::PARAMETERS[3],
-    lfoc::PARAMETERS[4],
-];
+const LISTS: &[&[Parameter]] = &[&[TARGET, LEAST], lfoc::PARAMETERS];
 
 /// The line in the registry.
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
     name: "lfoc-caps",
     summary: "shares ways as lfoc and caps the streaming programs' traffic when memory is overloaded",
     source: "García García, thesis, UCM 2021, section 7.1",
-    parameters: PARAMETERS,
+    parameters: &Parameter::joined::<{ Parameter::count(LISTS) }>(LISTS),
     build: Build::Partitioner {
         build: |options: &BuildOptions| {
             Box::new(LfocCaps {

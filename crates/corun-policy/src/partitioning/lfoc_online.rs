@@ -10,10 +10,7 @@ use self::watching::{Limits, Watched};
 use super::lfoc::{self, Lfoc};
 use crate::partitioning::online::sweep::{Direction, curve};
 use crate::partitioning::online::window::Sample;
-use crate::partitioning::online::{
-    Cache, DECIDE_MS, OnlinePolicy, SAMPLING_WINDOW, SETTLING, Scheme, Seen, TIMEOUT_MS, WARM_UP,
-    WINDOW, WindowPace,
-};
+use crate::partitioning::online::{Cache, OnlinePolicy, SAMPLING, Scheme, Seen, WindowPace};
 use crate::partitioning::{CacheClass, Partition, PartitionError, classify};
 use crate::{Build, BuildOptions, LiveForm, Nanoseconds, Parameter, PolicyEntry, WaysCurve};
 
@@ -81,28 +78,14 @@ const FULL_SWEEPS: Parameter = Parameter {
     summary: "1: sampling never stops early, to see what it saves; 0: it does",
 };
 
+const OWN: &[Parameter] =
+    &[LOW_SHARE, STALLS, PERIODS, BACK_OFF, CRITICAL_SLOWDOWN, FEW_MISSES, FLAT_WAYS, FULL_SWEEPS];
+
+const LISTS: &[&[Parameter]] = &[SAMPLING, OWN, lfoc::PARAMETERS];
+
 /// What can be set.
-pub(super) const PARAMETERS: &[Parameter] = &[
-    DECIDE_MS,
-    WINDOW,
-    SAMPLING_WINDOW,
-    SETTLING,
-    WARM_UP,
-    TIMEOUT_MS,
-    LOW_SHARE,
-    STALLS,
-    PERIODS,
-    BACK_OFF,
-    CRITICAL_SLOWDOWN,
-    FEW_MISSES,
-    FLAT_WAYS,
-    FULL_SWEEPS,
-    lfoc::PARAMETERS[0],
-    lfoc::PARAMETERS[1],
-    lfoc::PARAMETERS[2],
-    lfoc::PARAMETERS[3],
-    lfoc::PARAMETERS[4],
-];
+pub(super) const PARAMETERS: &[Parameter] =
+    &Parameter::joined::<{ Parameter::count(LISTS) }>(LISTS);
 
 /// The line in the registry.
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {

@@ -20,7 +20,7 @@ use crate::{
     Plan, Policy, View, WaysCurve, WaysPoint,
 };
 
-pub(crate) const DECIDE_MS: Parameter = Parameter {
+const DECIDE_MS: Parameter = Parameter {
     name: "decide-ms",
     default: 500.0,
     min: 1.0,
@@ -28,7 +28,7 @@ pub(crate) const DECIDE_MS: Parameter = Parameter {
     summary: "time between decisions, in ms",
 };
 
-pub(crate) const WINDOW: Parameter = Parameter {
+const WINDOW: Parameter = Parameter {
     name: "window-instructions",
     default: 100e6,
     min: 1e5,
@@ -36,7 +36,7 @@ pub(crate) const WINDOW: Parameter = Parameter {
     summary: "a program's instructions from one reading of its counters to the next",
 };
 
-pub(crate) const SAMPLING_WINDOW: Parameter = Parameter {
+const SAMPLING_WINDOW: Parameter = Parameter {
     name: "sampling-instructions",
     default: 10e6,
     min: 1e4,
@@ -44,7 +44,7 @@ pub(crate) const SAMPLING_WINDOW: Parameter = Parameter {
     summary: "the same while it is sampled",
 };
 
-pub(crate) const SETTLING: Parameter = Parameter {
+const SETTLING: Parameter = Parameter {
     name: "settling-windows",
     default: 1.0,
     min: 0.0,
@@ -52,7 +52,7 @@ pub(crate) const SETTLING: Parameter = Parameter {
     summary: "sampling windows left out after each change of ways, in which the cache fills",
 };
 
-pub(crate) const WARM_UP: Parameter = Parameter {
+const WARM_UP: Parameter = Parameter {
     name: "warm-up-windows",
     default: 3.0,
     min: 1.0,
@@ -60,13 +60,20 @@ pub(crate) const WARM_UP: Parameter = Parameter {
     summary: "a new program's windows that are left out",
 };
 
-pub(crate) const TIMEOUT_MS: Parameter = Parameter {
+const TIMEOUT_MS: Parameter = Parameter {
     name: "sampling-timeout-ms",
     default: 500.0,
     min: 1.0,
     max: 1e6,
     summary: "a sampled program that does not fill a window in this time, in ms, is left for later",
 };
+
+/// Those of a policy that samples.
+pub(crate) const SAMPLING: &[Parameter] =
+    &[DECIDE_MS, WINDOW, SAMPLING_WINDOW, SETTLING, WARM_UP, TIMEOUT_MS];
+
+/// Those of a policy that counts and samples nobody.
+pub(crate) const COUNTING: &[Parameter] = &[DECIDE_MS, WINDOW, WARM_UP];
 
 /// The longest time between two looks at the counters while nobody is sampled.
 const LOOK: Nanoseconds = Nanoseconds(50_000_000);

@@ -13,6 +13,7 @@ use rand_pcg::Pcg64Mcg;
 
 use self::estimate::Estimate;
 use super::kpart_dynaway::{self, Dynaway};
+use crate::partitioning::online::SAMPLING;
 use crate::partitioning::{Input, Partition, PartitionError, Partitioner, mask};
 use crate::{Build, BuildOptions, LiveForm, Parameter, PolicyEntry, WaysCurve};
 
@@ -40,7 +41,9 @@ const CLASSES: Parameter = Parameter {
     summary: "different masks at most, as many as the hardware has classes",
 };
 
-const OWN: [Parameter; 3] = [STEPS, TARGET, CLASSES];
+const OWN: &[Parameter] = &[STEPS, TARGET, CLASSES];
+
+const ONLINE_LISTS: &[&[Parameter]] = &[kpart_dynaway::OWN, SAMPLING, OWN];
 
 const SOURCE: &str = "after Xiang et al., DCAPS, EuroSys 2018, by its abstract";
 
@@ -49,7 +52,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry::partitioning(
     "overlap-annealing",
     "searches masks that may overlap by simulated annealing, judged by an estimate of who holds what",
     SOURCE,
-    &OWN,
+    OWN,
     |options: &BuildOptions| Box::new(OverlapAnnealing::new(options)),
 );
 
@@ -58,7 +61,7 @@ pub(crate) const ONLINE: PolicyEntry = PolicyEntry {
     name: "overlap-annealing-online",
     summary: "as overlap-annealing, on curves that it measures with every number of ways while programs run",
     source: SOURCE,
-    parameters: &kpart_dynaway::parameters::<{ kpart_dynaway::OWN + 3 }>(&OWN),
+    parameters: &Parameter::joined::<{ Parameter::count(ONLINE_LISTS) }>(ONLINE_LISTS),
     build: Build::Online(|options: &BuildOptions| {
         let inner = Box::new(OverlapAnnealing::new(options));
         Dynaway::policy("overlap-annealing-online", inner, options)

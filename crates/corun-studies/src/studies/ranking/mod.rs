@@ -97,7 +97,7 @@ const BASELINE: &str = "linux-default";
 /// The placement policies that decide while programs run, without and with stored profiles, and a random
 /// placement; those that divide caches, too, for machines that can. Left out are those that do nothing here: the
 /// ones for more threads than CPUs (`casc`, `mlb`, `vbsc`) and the ones for several core types.
-const POLICIES: [&str; 17] = [
+const POLICIES: [&str; 18] = [
     BASELINE,
     "random",
     "linux-sched-cache",
@@ -109,6 +109,7 @@ const POLICIES: [&str; 17] = [
     "maximum-local",
     "n-mass",
     "dio+lfoc-online",
+    "dio+fair-clusters-online",
     "dio-lfoc",
     "corun+fair-clusters",
     "corun:profiles=0",

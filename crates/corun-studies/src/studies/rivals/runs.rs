@@ -43,11 +43,12 @@ const STATIC: [TunedPolicy; 13] = [
 ];
 
 /// By what they measure.
-const ONLINE: [TunedPolicy; 8] = [
+const ONLINE: [TunedPolicy; 9] = [
     TunedPolicy::plain("dunn-online"),
     TunedPolicy::plain("kpart-dynaway"),
     TunedPolicy::plain("lfoc-online"),
     TunedPolicy::plain("lfoc-plus-online"),
+    TunedPolicy::plain("fair-clusters-online"),
     TunedPolicy::plain("overlap-annealing-online"),
     TunedPolicy::plain("cpa"),
     TunedPolicy::plain("copart"),
