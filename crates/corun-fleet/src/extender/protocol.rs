@@ -153,6 +153,7 @@ pub(crate) struct HostPriority<'a> {
     pub(crate) score: i64,
 }
 
+#[serde_with::skip_serializing_none]
 /// What a node's agent publishes of it, as the annotation's text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct NodeReport {
@@ -172,16 +173,12 @@ pub(crate) struct ReportedProgram {
     /// CPUs that it asked for, rounded up.
     pub(crate) cpus: u32,
     /// It must not be predicted to be slower.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) bound: Option<f64>,
     /// CPUs that it was measured to keep busy.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) used_cpus: Option<f64>,
     /// MiB of the last-level caches that hold its lines.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) llc_mib: Option<f64>,
     /// Its memory traffic.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) mb_per_s: Option<f64>,
 }
 
