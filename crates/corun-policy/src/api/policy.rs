@@ -96,6 +96,7 @@ pub struct Needs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Interval {
     /// On events alone.
+    #[default]
     Never,
     /// Every so many nanoseconds.
     Time(Nanoseconds),
