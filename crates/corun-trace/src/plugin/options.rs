@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use crate::settings::Settings;
 
 /// The plug-in's options.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PluginOptions {
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct PluginOptions {
     /// The folder of all processes' reports, with the file of the numbers they share.
     pub report: PathBuf,
     /// Stop after this many instructions of all processes.
@@ -36,18 +36,8 @@ pub struct BadOption(String);
 
 impl PluginOptions {
     /// PluginOptions with this folder and no limits.
-    pub fn new(report: PathBuf) -> Self {
-        Self {
-            report,
-            instructions: None,
-            skip: None,
-            process_started_ns: None,
-            blocked_signals: None,
-            settings: Settings::default(),
-            trace: None,
-            instruction_trace: None,
-            idle: false,
-        }
+    pub(crate) fn new(report: PathBuf) -> Self {
+        Self { report, ..Self::default() }
     }
 
     /// Reads the words.
