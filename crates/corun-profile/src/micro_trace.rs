@@ -272,7 +272,6 @@ pub enum MicroTraceError {
     },
 }
 
-/// Bytes of an entry.
 const ENTRY_BYTES: usize = 1 + 2 + 2 * 8 + 3;
 
 impl MicroTraces {

@@ -41,7 +41,6 @@ pub(crate) struct MapDefinition {
     pub(crate) flags: u32,
 }
 
-/// A program.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Program {
     pub(crate) name: String,

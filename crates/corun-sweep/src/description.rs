@@ -24,7 +24,6 @@ pub struct Description {
     /// Presets, machine files or `this`.
     pub machines: Vec<String>,
     /// A table of solo figures, a profile or a folder of profiles; none: the shipped library.
-    #[serde(default)]
     pub profiles: Option<PathBuf>,
     /// Policies; none: bounds alone.
     #[serde(default)]
@@ -33,7 +32,6 @@ pub struct Description {
     #[serde(default)]
     pub seeds: Seeds,
     /// Rows of the best and the worst placement, and of random ones.
-    #[serde(default)]
     pub bounds: Vec<Bound>,
     /// Length of every program, in instructions; none: 150e9.
     #[serde(default)]

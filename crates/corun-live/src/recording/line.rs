@@ -25,7 +25,6 @@ pub(super) struct HeaderLine {
     pub(super) machine: MachineSpec,
 }
 
-/// A sample.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SampleLine {

@@ -58,7 +58,6 @@ pub struct Histogram {
     cold: u64,
     /// Lines that a followed one stands for, at most.
     coarsest: u64,
-    /// Instructions.
     instructions: u64,
     /// Those of the time when all accesses are seen, by weight.
     watched: u64,

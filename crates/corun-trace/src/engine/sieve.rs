@@ -39,7 +39,6 @@ impl Pace {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockTag(u64);
 
-/// A count.
 const COUNT: u64 = 0x7f;
 /// From one sum to the next one in the same word.
 const APART: u32 = 21;
