@@ -7,7 +7,6 @@ use corun_model::{
     BandwidthModel, Compatibility, Demand, Flow, LoadedProgram, Member, Model, ModelOptions,
     Outcome, Scratch,
 };
-use corun_profile::App;
 
 use crate::contention::{Contention, Coupling, CpuSlot};
 use crate::error::PlacementError;

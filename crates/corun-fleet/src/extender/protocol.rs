@@ -143,7 +143,6 @@ pub(crate) struct HostPriority<'a> {
     pub(crate) score: i64,
 }
 
-#[serde_with::skip_serializing_none]
 /// What a node's agent publishes of it, as the annotation's text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct NodeReport {
@@ -154,6 +153,7 @@ pub(crate) struct NodeReport {
 }
 
 /// A pod that runs on a node.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ReportedProgram {
     /// Namespace and name.

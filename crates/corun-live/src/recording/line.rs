@@ -54,8 +54,8 @@ pub(super) struct ProgramLine {
     pub(super) important: bool,
 }
 
-#[serde_with::skip_serializing_none]
 /// What a thread did since the sample before.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ThreadLine {

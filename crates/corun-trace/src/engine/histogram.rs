@@ -204,11 +204,6 @@ impl Histogram {
         self.seen(&self.found).accesses() + self.positions().map(|one| one.1).sum::<u64>()
     }
 
-    /// Distinct lines, estimated by the first accesses that were followed.
-    pub fn distinct_lines(&self) -> u64 {
-        if self.is_exact() { self.lasting } else { self.cold }
-    }
-
     /// Misses of LRU caches by size in lines, ascending, from 16 lines up to the size where only
     /// first accesses miss, and the largest size of all (2^27 lines). Between two sizes the misses
     /// are on a line; an exact engine gives every size where they change, and the one before.
