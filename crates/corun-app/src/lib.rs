@@ -66,7 +66,6 @@ pub use recording::{
 };
 pub use run::{AppEntry, PlacementEntry, RunDocument, StepEntry, ThreadEntry, run_document};
 pub use scenario::{Scenario, solo_table};
-pub use similar_names::similar_names;
 pub use tell::tell;
 pub use trace::trace_document;
 pub use what_if::{

@@ -179,7 +179,11 @@ impl PolicySpec {
     ///
     /// # Errors
     /// As [`Self::build`]; a policy that was asked for and is not for the machine.
-    pub fn suitable_for(machine: &Machine, chosen: Vec<Self>, asked: bool) -> Result<Vec<Self>> {
+    pub(crate) fn suitable_for(
+        machine: &Machine,
+        chosen: Vec<Self>,
+        asked: bool,
+    ) -> Result<Vec<Self>> {
         let mut fit = Vec::new();
         for one in chosen {
             let built = one.build(0)?;

@@ -31,6 +31,7 @@ struct ReasonLabel {
 type OfProgram = Family<ProgramLabel, Gauge<f64, AtomicU64>>;
 
 /// What is counted.
+#[derive(Default)]
 pub(crate) struct Metrics {
     registry: Registry,
     rounds: Counter,
@@ -49,21 +50,7 @@ pub(crate) struct Metrics {
 
 impl Metrics {
     pub(crate) fn new() -> Self {
-        let mut own = Self {
-            registry: Registry::with_prefix("corun"),
-            rounds: Counter::default(),
-            decisions: Family::default(),
-            left_alone: Counter::default(),
-            apply: Gauge::default(),
-            no_plan: Family::default(),
-            round_seconds: Gauge::default(),
-            threads: Family::default(),
-            cpu: Family::default(),
-            instructions: Family::default(),
-            mpki: Family::default(),
-            memory: Family::default(),
-            occupancy: Family::default(),
-        };
+        let mut own = Self { registry: Registry::with_prefix("corun"), ..Self::default() };
         own.register();
         own
     }

@@ -49,7 +49,6 @@ pub(crate) struct Arrival {
     pub(crate) at_h: f64,
     /// When it goes.
     pub(crate) until_h: f64,
-    /// Its program.
     pub(crate) program: usize,
     /// Index in [`SIZES`].
     pub(crate) size: usize,

@@ -8,9 +8,6 @@ use serde::Deserialize;
 use crate::kind::Seats;
 use crate::objective::Objective;
 
-/// The version of the file that this build reads.
-pub const FLEET_VERSION: u32 = 1;
-
 /// Nodes of a group, programs of an entry and CPUs of a program at most.
 const MOST: u32 = 100_000;
 /// All programs, or all nodes, of a file at most.
@@ -100,7 +97,7 @@ impl ProgramEntry {
 }
 
 fn this_version() -> u32 {
-    FLEET_VERSION
+    FleetDescription::VERSION
 }
 
 fn one() -> u32 {
@@ -108,7 +105,7 @@ fn one() -> u32 {
 }
 
 impl TomlFile for FleetDescription {
-    const VERSION: u32 = FLEET_VERSION;
+    const VERSION: u32 = 1;
 
     fn check(&self) -> Result<(), Fault> {
         if self.node.is_empty() {

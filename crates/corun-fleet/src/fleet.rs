@@ -55,7 +55,7 @@ impl Ground {
 
     /// The same, judged by another objective; places are scored as before.
     #[must_use]
-    pub fn for_objective(&self, objective: Objective) -> Self {
+    pub(crate) fn for_objective(&self, objective: Objective) -> Self {
         Self {
             kinds: self.kinds.clone(),
             programs: self.programs.clone(),

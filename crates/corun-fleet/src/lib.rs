@@ -36,7 +36,7 @@ pub use agent::{
     UpdateRates, daemon_configuration, learned_annotation, running_pods,
 };
 pub use bound::{Bound, Bounds};
-pub use description::{FLEET_VERSION, FleetDescription, NodeGroup, ProgramEntry};
+pub use description::{FleetDescription, NodeGroup, ProgramEntry};
 pub use exact::{Extremes, extremes, random_values};
 pub use extender::{Extender, ExtenderAnswer, serve_extender};
 pub use fleet::{Fleet, Ground};

@@ -106,7 +106,7 @@ impl HostBuilder {
     }
 
     /// As [`Self::host_that_looks`], with something around its policies.
-    pub fn host_with(
+    pub(crate) fn host_with(
         &self,
         settings: &HostSettings,
         targets: Vec<Target>,
@@ -185,7 +185,7 @@ impl HostBuilder {
     }
 
     /// A journal of this process, which has none.
-    pub fn new_journal(&self) -> Result<Journal> {
+    pub(crate) fn new_journal(&self) -> Result<Journal> {
         Journal::create(&self.folder, &self.roots).map_err(|error| Error::Failed(anyhow!(error)))
     }
 

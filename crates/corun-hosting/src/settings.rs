@@ -176,7 +176,7 @@ impl HostSettings {
     }
 
     /// What its policies are built with.
-    pub fn build_options(&self) -> BuildOptions {
+    pub(crate) fn build_options(&self) -> BuildOptions {
         BuildOptions { seed: self.seed, parameters: self.set.iter().cloned().collect() }
     }
 }

@@ -21,7 +21,7 @@ pub struct CgroupLine<'a> {
 impl CgroupLine<'_> {
     /// Does this group say where its threads may run? That is version 2's, or that of version 1's hierarchy
     /// with cpuset.
-    pub fn governs_cpus(&self) -> bool {
+    pub(crate) fn governs_cpus(&self) -> bool {
         let mut controllers = self.controllers.split(',');
         self.controllers.is_empty() || controllers.any(|one| one == "cpuset")
     }

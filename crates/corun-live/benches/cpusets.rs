@@ -98,10 +98,8 @@ impl Policy for Around {
     fn needs(&self) -> Needs {
         Needs {
             interval: Interval::Time(Nanoseconds(SECOND)),
-            counters: Vec::new(),
             controls: vec![ActionKind::Place],
-            solo_figures: false,
-            by_ways: false,
+            ..Needs::default()
         }
     }
 

@@ -13,7 +13,7 @@ use crate::spec::{
 use crate::{CpuSet, MACHINE_FILE_VERSION, SpecError};
 
 /// The most CPUs a machine may have: the kernel's own limit (`CONFIG_NR_CPUS`).
-pub const MAX_CPUS: u64 = 8192;
+pub(crate) const MAX_CPUS: u64 = 8192;
 /// What a bandwidth in MB/s may be.
 pub const BANDWIDTH_MB_PER_S: RangeInclusive<f64> = 1.0..=1e9;
 const CLOCK_MHZ: RangeInclusive<f64> = 1.0..=1e6;

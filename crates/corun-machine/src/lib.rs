@@ -21,7 +21,7 @@ mod spec;
 mod this;
 mod view;
 
-pub use check::{BANDWIDTH_MB_PER_S, MAX_CPUS};
+pub use check::BANDWIDTH_MB_PER_S;
 pub use cores::{NamedCore, core, core_names};
 pub use cpu_set::{CpuId, CpuListError, CpuSet, MAX_CPU};
 pub use discover::{DiscoverError, discover};

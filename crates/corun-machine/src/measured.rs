@@ -55,65 +55,50 @@ pub struct PredictionError {
 
 /// Latencies of instructions on a core, in cycles from operand to result, and how many of a kind it begins
 /// a cycle where they do not wait for each other.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExecutionLatencies {
     /// Integer multiplication, 64 bits.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub integer_multiply_cycles: Option<f64>,
     /// Integer division of a 64-bit number, with a quotient of 32 bits.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub integer_divide_cycles: Option<f64>,
     /// Floating-point addition, double precision.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fp_add_cycles: Option<f64>,
     /// Floating-point multiplication, double precision.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fp_multiply_cycles: Option<f64>,
     /// Floating-point division, double precision.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fp_divide_cycles: Option<f64>,
     /// Floating-point multiplication and addition in one instruction, double precision.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fp_multiply_add_cycles: Option<f64>,
     /// Addition of vectors of integers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vector_add_cycles: Option<f64>,
     /// A load that hits the level-1 cache, from address to value.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_cycles: Option<f64>,
     /// A load of a vector register that hits the level-1 cache, from address to value.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vector_load_cycles: Option<f64>,
     /// A value that goes from a general to a vector register, or back: the mean of both ways.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transfer_cycles: Option<f64>,
     /// A store and a load of the same address behind it, which is another one each time, from the stored to
     /// the loaded value.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store_forward_cycles: Option<f64>,
     /// The same where both address the stack by the same expression, which some cores see before
     /// they compute the address.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stack_forward_cycles: Option<f64>,
     /// A store of a vector register and a load of the same address behind it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vector_forward_cycles: Option<f64>,
     /// Floating-point additions a cycle, of scalars or of vectors no wider than 128 bits.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fp_adds_per_cycle: Option<f64>,
     /// Floating-point multiplications a cycle, of the same.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fp_multiplies_per_cycle: Option<f64>,
     /// Additions of vectors of integers a cycle.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vector_adds_per_cycle: Option<f64>,
     /// Shuffles of the elements of vectors a cycle.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vector_shuffles_per_cycle: Option<f64>,
 }
 
 /// How fast a core fetches instructions.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fetching {
@@ -122,13 +107,10 @@ pub struct Fetching {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub taken_branch_cycles: Vec<(u32, f64)>,
     /// Cycles that a few instructions between two taken branches take more where they stand on two cache lines.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line_crossing_cycles: Option<f64>,
     /// Cycles a cache line of code without branches that lies in the private cache, beyond level 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub private_line_cycles: Option<f64>,
     /// The same of code that lies in the LLC.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub llc_line_cycles: Option<f64>,
 }
 
@@ -148,6 +130,7 @@ pub struct Tlb {
 }
 
 /// What a core's prefetchers do for a chain of dependent loads over memory.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Prefetching {
@@ -156,39 +139,31 @@ pub struct Prefetching {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hidden_by_stride: Vec<(i32, f64)>,
     /// The same share for ascending lines inside each page of 4 KiB, the pages in random order.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hidden_in_random_pages: Option<f64>,
     /// The share of loads of lines in no order, 0 to 1, after which the next line is in a cache, too.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_line: Option<f64>,
     /// The most ascending streams, visited by turns, of which at least half of the latency that is
     /// hidden in one stream stays hidden.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub streams: Option<u32>,
 }
 
 /// Rates in MB/s (1e6 bytes a second), each counting the bytes that the program reads or writes.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AccessRates {
     /// Sequential reads.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_mb_per_s: Option<f64>,
     /// Sequential writes. Where a write reads its line first, the traffic is twice as high.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_mb_per_s: Option<f64>,
     /// Sequential writes past the caches.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub non_temporal_write_mb_per_s: Option<f64>,
     /// Copying, bytes read plus bytes written.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy_mb_per_s: Option<f64>,
     /// Sequential reads of which every third line is changed in place, lines read plus lines
     /// written back: no line is read for the sake of a write, so that this is the traffic.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mixed_mb_per_s: Option<f64>,
     /// Independent reads of random lines, whole lines counted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub random_read_mb_per_s: Option<f64>,
 }
 
@@ -207,57 +182,45 @@ pub struct LoadedLatency {
 }
 
 /// Time to get a cache line that another core has just written, in ns, one way.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LineTransfer {
     /// Between hardware threads of one core.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_core_ns: Option<f64>,
     /// Between cores under one LLC.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_llc_ns: Option<f64>,
     /// Between LLCs of one NUMA node.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other_llc_ns: Option<f64>,
     /// Between NUMA nodes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other_node_ns: Option<f64>,
 }
 
 /// What the kernel takes for what programs ask of it most, in ns.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KernelCosts {
     /// The first touch of a page of the smallest size, and giving the page back.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_fault_ns: Option<f64>,
     /// The first touch of a huge page, and giving it back.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub huge_page_fault_ns: Option<f64>,
     /// The first touch of 16 pages of a file in the page cache, which the kernel maps at once, and giving them back.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_fault_ns: Option<f64>,
     /// A system call that does nothing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_call_ns: Option<f64>,
     /// A call on a small file in the page cache: the mean of open, read, fstat and close.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_call_ns: Option<f64>,
     /// A call that changes what memory is mapped to: the mean of those by which a loader maps a library and unmaps it,
     /// apart from page faults.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mapping_call_ns: Option<f64>,
     /// A call in which a thread sleeps for a short time: CPU time, apart from the time that it sleeps.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sleeping_call_ns: Option<f64>,
     /// Each byte that a read copies out of the page cache.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transfer_ns_per_byte: Option<f64>,
     /// Each byte that is written to a file anew, whatever the disk does with it later.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_write_ns_per_byte: Option<f64>,
     /// Starting and ending a process, apart from what its page faults and system calls take.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process_ns: Option<f64>,
 }
 

@@ -51,24 +51,8 @@ impl MachineSpec {
         if !self.node_distance.is_empty() {
             figures.push("node_distance".to_owned());
         }
-        if self.power.is_some() {
-            let fields = ["idle_w", "package_active_w", "core_w", "w_per_gb_per_s"];
-            figures.extend(fields.iter().map(|field| format!("power.{field}")));
-        }
-        if let Some(calibration) = &self.calibration {
-            let mut add = |name: &str, stated: bool| {
-                if stated {
-                    figures.push(format!("calibration.{name}"));
-                }
-            };
-            add("numa_penalty", calibration.numa_penalty.is_some());
-            add("link_threshold_mpki", calibration.link_threshold_mpki.is_some());
-            add("low_btr_mb_per_s", calibration.low_btr_mb_per_s.is_some());
-            add("high_btr_mb_per_s", calibration.high_btr_mb_per_s.is_some());
-            add("amp_threshold_ms", calibration.amp_threshold_ms.is_some());
-            add("speedup_on_big", calibration.speedup_on_big.is_some());
-            add("speedup_on_small", calibration.speedup_on_small.is_some());
-        }
+        stated(&self.power, "power", &mut figures);
+        stated(&self.calibration, "calibration", &mut figures);
         stated(&self.line_transfer, "line_transfer", &mut figures);
         stated(&self.kernel, "kernel", &mut figures);
         figures.sort_unstable();

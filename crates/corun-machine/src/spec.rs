@@ -16,6 +16,7 @@ use crate::measured::{
 pub const MACHINE_FILE_VERSION: u32 = 1;
 
 /// A whole machine file.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MachineSpec {
@@ -35,10 +36,8 @@ pub struct MachineSpec {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub spread: BTreeMap<String, (f64, f64)>,
     /// How the figures were measured, where they were measured on the machine itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measurement: Option<Measurement>,
     /// How far predictions were off here, where that was measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prediction_error: Option<PredictionError>,
     /// CPUs that exist and are off line; they are in no object of the tree.
     #[serde(default, skip_serializing_if = "CpuSet::is_empty")]
@@ -56,16 +55,12 @@ pub struct MachineSpec {
     #[serde(default, rename = "bandwidth", skip_serializing_if = "Vec::is_empty")]
     pub bandwidth_domains: Vec<BandwidthDomain>,
     /// Power figures, where known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power: Option<PowerModel>,
     /// What policies go by that was measured on the machine, or fitted to its model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Calibration>,
     /// What cache lines take from core to core.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line_transfer: Option<LineTransfer>,
     /// What the kernel takes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<KernelCosts>,
     /// The tree: the children of the machine.
     #[serde(rename = "object")]
@@ -98,6 +93,7 @@ impl MachineSpec {
 }
 
 /// A node of the tree as written in a file; `count` stands for so many equal siblings.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ObjectSpec {
@@ -107,36 +103,26 @@ pub struct ObjectSpec {
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub count: u32,
     /// The operating system's number of the object, where it has one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub os_index: Option<u32>,
     /// Of a cache: its level, 1 nearest to the core.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<u32>,
     /// Of a cache: what it holds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holds: Option<CacheType>,
     /// Of a cache: capacity in KiB (1024 bytes).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_kib: Option<u64>,
     /// Of a cache: associativity.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ways: Option<u32>,
     /// Of a cache that the hardware can divide among programs: the fewest ways that a partition of it may have.
     /// Absent: it is not known to be one; policies that partition caches all the same take 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_partition_ways: Option<u32>,
     /// Of a cache: bytes a line.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line_bytes: Option<u32>,
     /// Of a cache: does it hold what the caches nearer to the core hold? Absent: it does when it is
     /// at least twice as large as they are together.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inclusion: Option<Inclusion>,
     /// Of a cache: load-to-use latency of a hit, in ns.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_ns: Option<f64>,
     /// Of a cache: how much of it a program alone gets, in KiB (1024 bytes); less than `size_kib` where others outside share it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effective_kib: Option<u64>,
     /// Of a cache: the share of its lines, 0 to 1, that are still there after so many ms in which nobody on this machine
     /// used them, by rising times. Less than all where others outside share it: the neighbours of a virtual machine.
@@ -144,22 +130,16 @@ pub struct ObjectSpec {
     pub idle_survival: Vec<(f64, f64)>,
     /// Of a cache: how long a line of a stream stays, as a share of the time that a line stays which was used again,
     /// above 0 up to 1. Absent: 1, which is LRU. Less where the cache resists streams.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub single_use_life: Option<f64>,
     /// Of a cache: the same of a line that was used once, at random. Absent: as of a stream.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub random_use_life: Option<f64>,
     /// Of a cache: what one core alone reaches out of it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rates: Option<AccessRates>,
     /// Of a core: the name of its core type.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core_type: Option<String>,
     /// Of a core: its CPUs' operating-system numbers; given out in tree order where absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpus: Option<CpuSet>,
     /// Of a NUMA node: its memory in MiB.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_mib: Option<u64>,
     /// What it contains.
     #[serde(default, rename = "object", skip_serializing_if = "Vec::is_empty")]
@@ -279,6 +259,7 @@ pub enum Inclusion {
 }
 
 /// A kind of core, with the parameters of the interval model (see corun-model).
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CoreType {
@@ -290,17 +271,14 @@ pub struct CoreType {
     /// Clock in MHz under load: all cores of the machine busy, where it was measured.
     pub clock_mhz: f64,
     /// Clock in MHz while this core alone is busy.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_alone_mhz: Option<f64>,
     /// Clock in MHz in the first moments after a pause.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_burst_mhz: Option<f64>,
     /// Hardware threads a core.
     #[serde(default = "one")]
     pub threads: u32,
     /// Instructions a second of a core with all its threads busy, relative to one thread alone; 1
     /// to `threads`. Absent: unknown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smt_yield: Option<f64>,
     /// How its hardware threads share it.
     #[serde(default, skip_serializing_if = "Smt::is_default")]
@@ -309,7 +287,6 @@ pub struct CoreType {
     #[serde(default = "default_width")]
     pub dispatch_width: f64,
     /// Instructions fetched a cycle at most. Absent: as many as are dispatched.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fetch_width: Option<f64>,
     /// Reorder-buffer entries; 0 for an in-order core.
     #[serde(default = "default_reorder_buffer")]
@@ -327,33 +304,25 @@ pub struct CoreType {
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub runs_wrong_path: bool,
     /// Hits in the LLC that a core can have outstanding at a time. Absent: as many as `outstanding_misses`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outstanding_llc_hits: Option<u32>,
     /// What a translation that no TLB holds adds to a load, in cycles.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_walk_cycles: Option<f64>,
     /// The same of a load in no order that comes from memory, in cycles, instead: the page's entries lie farther then,
     /// and rows of the memory have to be opened. Absent: as `page_walk_cycles`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_page_walk_cycles: Option<f64>,
     /// Over how many pages loads went where that was measured. The entries of fewer pages lie nearer: what a walk adds goes with the
     /// logarithm of the pages between those whose entries the private cache holds and these. Absent: over any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_page_walk_pages: Option<u32>,
     /// Latencies of instructions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution: Option<ExecutionLatencies>,
     /// How fast instructions are fetched.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fetching: Option<Fetching>,
     /// The levels of the data TLB, nearest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tlb: Vec<Tlb>,
     /// What the prefetchers do.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefetching: Option<Prefetching>,
     /// What one core alone reaches out of memory.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_rates: Option<AccessRates>,
     /// Latency of a dependent load to memory beside independent loads of the same core, by the
     /// core's traffic, ascending.
@@ -448,6 +417,7 @@ fn default_branch_penalty() -> f64 {
 ///
 /// A flow from a CPU to a node's memory passes the domain when the CPU is in `from_cpus` and the
 /// node in `to_nodes` (absent: all), and, with `remote_only`, when the node is not the CPU's own.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BandwidthDomain {
@@ -460,19 +430,15 @@ pub struct BandwidthDomain {
     /// The highest rate that programs reach, in MB/s (1e6 bytes a second).
     pub peak_mb_per_s: f64,
     /// The rate on the data sheet, in MB/s.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub theoretical_mb_per_s: Option<f64>,
     /// CPUs whose traffic passes; absent: all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from_cpus: Option<CpuSet>,
     /// Nodes to whose memory the traffic goes; absent: all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to_nodes: Option<Vec<u32>>,
     /// Only traffic to another node than the CPU's own passes.
     #[serde(default, skip_serializing_if = "is_false")]
     pub remote_only: bool,
     /// What all CPUs together reach through it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rates: Option<AccessRates>,
     /// Latency of a dependent load through it beside the traffic of other cores, by the traffic of
     /// all, ascending.
@@ -534,31 +500,25 @@ pub struct PowerModel {
 
 /// Coefficients that policies go by, of this machine. What is absent a policy derives, or refuses
 /// to do without.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Calibration {
     /// How much slower programs run away from their memory, by their miss rate.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub numa_penalty: Option<NumaPenaltyFit>,
     /// LLC misses per 1000 instructions, of all processes under one cache together, at which a link
     /// between nodes is saturated if they all go through it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link_threshold_mpki: Option<f64>,
     /// Bus transfer rate in MB/s below which a thread on a big core hardly suffers from others.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub low_btr_mb_per_s: Option<f64>,
     /// Bus transfer rate in MB/s of a cluster of big cores below which nobody there suffers much.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub high_btr_mb_per_s: Option<f64>,
     /// How far one thread's progress may be ahead of another's before they change core types, in ms
     /// of time alone on a big core: so that there is one swap in 400 ms on average.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub amp_threshold_ms: Option<f64>,
     /// Speedup factor of a thread by what is counted while it is on a big core.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speedup_on_big: Option<SpeedupFit>,
     /// The same while it is on a small core.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speedup_on_small: Option<SpeedupFit>,
 }
 

@@ -28,14 +28,6 @@ pub enum PlacementError {
         /// The machine's name.
         machine: String,
     },
-    /// A program is not always running.
-    #[error("{program} {why}: the optimum is defined for programs that run all the time")]
-    NotRunning {
-        /// Its name.
-        program: String,
-        /// What it does instead.
-        why: String,
-    },
     /// A program has no such phase.
     #[error("{program}: phase index {phase}, but it has {phases} phases")]
     Phase {

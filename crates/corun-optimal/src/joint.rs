@@ -26,7 +26,7 @@ use crate::placement::SearchLimits;
 use crate::symmetry::Symmetry;
 
 /// Programs that are placed and clustered at most.
-pub const MOST_JOINT: usize = 16;
+pub(crate) const MOST_JOINT: usize = 16;
 
 /// Why programs cannot be placed and clustered together.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]

@@ -40,11 +40,9 @@ pub use contention::{Contention, Coupling, CpuSlot};
 pub use error::PlacementError;
 pub use expectation::{MOST_VISITED, RandomExpectation};
 pub use frontier::FrontierPoint;
-pub use joint::{JointCluster, JointError, JointProblem, JointResult, MOST_JOINT};
-pub use matching::{
-    DEGRADATION_RESOLUTION, LARGEST_DEGRADATION, MatchingError, PairMatching, match_pairs,
-};
-pub use modelled::{ModelScratch, PlacementProblem, check_app};
+pub use joint::{JointCluster, JointError, JointProblem, JointResult};
+pub use matching::{MatchingError, PairMatching, match_pairs};
+pub use modelled::{ModelScratch, PlacementProblem};
 pub use objective::{Goal, Objective, TIE};
 pub use placement::{PlacementResult, Placer, SearchLimits, WithinTarget};
 pub use search::Candidate;

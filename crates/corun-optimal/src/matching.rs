@@ -7,10 +7,10 @@ use rustworkx_core::petgraph::graph::{NodeIndex, UnGraph};
 use crate::Goal;
 
 /// Degradations are rounded to multiples of this before they are summed; sums are exact from there.
-pub const DEGRADATION_RESOLUTION: f64 = 1e-12;
+pub(crate) const DEGRADATION_RESOLUTION: f64 = 1e-12;
 
 /// The largest degradation that a matrix may hold, either sign.
-pub const LARGEST_DEGRADATION: f64 = 1e12;
+pub(crate) const LARGEST_DEGRADATION: f64 = 1e12;
 
 /// A schedule of pairs.
 #[derive(Debug, Clone, PartialEq)]

@@ -7,7 +7,6 @@ use corun_model::{
     BandwidthModel, Compatibility, Demand, Flow, LoadedProgram, Member, Model, ModelOptions,
     Outcome, Scratch,
 };
-use corun_profile::App;
 
 use crate::contention::{Contention, Coupling, CpuSlot};
 use crate::error::PlacementError;
@@ -145,31 +144,6 @@ impl<'p> PlacementProblem<'p> {
     }
 }
 
-/// Can the optimum be asked for with this program in the mix?
-///
-/// # Errors
-/// [`PlacementError::NotRunning`] when it waits at times, arrives later, is killed, or has several
-/// threads that share their data.
-pub fn check_app(app: &App) -> Result<(), PlacementError> {
-    let why = if app.io.is_some() {
-        "waits at times (io)".to_owned()
-    } else if app.service.is_some() {
-        "waits for requests (service)".to_owned()
-    } else if app.start_s > 0.0 {
-        format!("arrives at {} s", app.start_s)
-    } else if let Some(at) = app.kill_s {
-        format!("is killed at {at} s")
-    } else if app.threads > 1 {
-        format!("has {} threads", app.threads)
-    } else {
-        return Ok(());
-    };
-    let name = app.name.as_ref().or(app.profile.as_ref());
-    let command = || app.cmd.as_ref().and_then(|cmd| cmd.first());
-    let program = name.or_else(command).cloned().unwrap_or_default();
-    Err(PlacementError::NotRunning { program, why })
-}
-
 fn home_node(home: &[f64]) -> Option<usize> {
     home.iter().position(|&pages| pages > 0.0)
 }
@@ -283,22 +257,5 @@ impl Contention for PlacementProblem<'_> {
 
     fn coupling(&self) -> Coupling {
         self.coupling
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn programs_that_wait_are_refused_by_name() {
-        let app =
-            |text: &str| -> App { toml::from_str(&format!("profile = \"mcf\"\n{text}")).unwrap() };
-        assert_eq!(check_app(&app("")), Ok(()));
-        let error = check_app(&app("io = { cpu_ms = 1.0, wait_ms = 2.0 }")).unwrap_err();
-        assert!(error.to_string().starts_with("mcf waits at times (io): "), "{error}");
-        assert!(check_app(&app("start_s = 1.0")).is_err());
-        assert!(check_app(&app("kill_s = 1.0")).is_err());
-        assert!(check_app(&app("threads = 2")).is_err());
     }
 }

@@ -126,7 +126,7 @@ impl<'p, C: Contention> Placer<'p, C> {
 
     /// Names the nodes (indices in [`Machine::nodes`]) that hold somebody's pages.
     #[must_use]
-    pub fn with_fixed_nodes(mut self, nodes: Vec<usize>) -> Self {
+    pub(crate) fn with_fixed_nodes(mut self, nodes: Vec<usize>) -> Self {
         self.fixed_nodes = nodes;
         self
     }

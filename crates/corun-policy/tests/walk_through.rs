@@ -13,13 +13,7 @@ impl Policy for Pack {
     }
 
     fn needs(&self) -> Needs {
-        Needs {
-            interval: Interval::Never,
-            counters: Vec::new(),
-            controls: vec![ActionKind::Place],
-            solo_figures: false,
-            by_ways: false,
-        }
+        Needs { interval: Interval::Never, controls: vec![ActionKind::Place], ..Needs::default() }
     }
 
     fn on_event(&mut self, event: &Event, view: &View<'_>) -> Option<Plan> {

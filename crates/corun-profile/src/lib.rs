@@ -32,8 +32,7 @@ pub use mix::{
     App, Barrier, Io, MAX_MIX_THREADS, MIX_FILE_VERSION, Method, Mix, MixSource, Waiting,
 };
 pub use profile::{
-    CoreDetail, EARLIER_PROFILE_FILE_VERSIONS, InstructionMix, PROFILE_FILE_VERSION, Phase,
-    Profile, ProfileData, TABLE_INSTRUCTIONS, check_name,
+    CoreDetail, InstructionMix, Phase, Profile, ProfileData, TABLE_INSTRUCTIONS, check_name,
 };
 pub use profile_document::{DEFAULT_PRIVATE_CACHE_BYTES, DocumentPoint, ProfileDocument};
 pub use recording::{

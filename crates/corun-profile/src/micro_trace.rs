@@ -275,7 +275,6 @@ pub enum MicroTraceError {
 /// Numbers of two bytes that an entry has.
 const WORDS: usize = 9;
 
-/// Bytes of an entry.
 const ENTRY_BYTES: usize = 1 + 2 * WORDS + 3;
 
 impl MicroTraces {

@@ -90,17 +90,15 @@ pub enum Method {
 }
 
 /// A program of a mix.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct App {
     /// The profile's name in the library; this, `cmd` or both.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
     /// The command line of a real program; beside `profile` it is the program that was profiled.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cmd: Option<Vec<String>>,
     /// The name shown; the profile's where absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// How many copies.
     #[serde(default = "one")]
@@ -112,7 +110,6 @@ pub struct App {
     #[serde(default)]
     pub start_s: f64,
     /// When it is killed, in seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kill_s: Option<f64>,
     /// Its weight in the scheduler: 1 is that of nice 0.
     #[serde(default = "unit")]
@@ -121,22 +118,16 @@ pub struct App {
     #[serde(default)]
     pub important: bool,
     /// The NUMA node (operating-system number) of its memory.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub home_node: Option<u32>,
     /// Is it started again when it ends? The method decides where absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart: Option<bool>,
     /// Its length in instructions; the profile's where absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<u64>,
     /// Alternates between running and waiting, where given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub io: Option<Io>,
     /// Its threads wait for each other every so often, where given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub barrier: Option<Barrier>,
     /// Answers requests, where given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<Service>,
     /// Environment of `cmd`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -11,10 +11,10 @@ use crate::bad_input::{Expected, Fault, PathStep, check_count};
 use crate::{MissRateCurve, Reading, Recording, SoloTable};
 
 /// The version of the profile file that this build writes.
-pub const PROFILE_FILE_VERSION: u32 = 2;
+pub(crate) const PROFILE_FILE_VERSION: u32 = 2;
 
 /// Earlier versions that this build reads: 1 lacks [`CoreDetail`].
-pub const EARLIER_PROFILE_FILE_VERSIONS: [u32; 1] = [1];
+pub(crate) const EARLIER_PROFILE_FILE_VERSIONS: [u32; 1] = [1];
 
 /// The length of a program known by its solo table alone, in instructions: one phase, unless the
 /// mix says otherwise (errata.md, section 2: the thesis runs each program for 150e9 instructions).

@@ -7,12 +7,12 @@ use serde::Deserialize;
 
 use crate::atomic_file::write_atomically;
 use crate::bad_input::{Fault, FileError, PathStep};
+use crate::profile::{EARLIER_PROFILE_FILE_VERSIONS, PROFILE_FILE_VERSION};
 use crate::solo_table::{FIGURE_NAMES, FIGURES, MeasuredOn, SoloRow, SoloTable, TableFigures};
 use crate::toml_document::TomlDocument;
 use crate::{
-    CoreDetail, CurveError, CurvePoint, EARLIER_PROFILE_FILE_VERSIONS, InstructionMix, MicroTraces,
-    MissRateCurve, Origin, PROFILE_FILE_VERSION, Phase, ProcessRecord, Profile, ProfileData,
-    Recording, StackDistanceProfile, Stretch, ThreadRecord,
+    CoreDetail, CurveError, CurvePoint, InstructionMix, MicroTraces, MissRateCurve, Origin, Phase,
+    ProcessRecord, Profile, ProfileData, Recording, StackDistanceProfile, Stretch, ThreadRecord,
 };
 
 /// The file as it is written.

@@ -212,7 +212,7 @@ impl Recording {
     }
 
     /// Do the phases run once each, in order?
-    pub fn is_in_order(&self) -> bool {
+    pub(crate) fn is_in_order(&self) -> bool {
         self.sequence == in_order(&self.phases)
     }
 

@@ -34,9 +34,9 @@ impl Service {
     /// Fewest instructions of a request on average: below, a run has more events than anybody waits for.
     pub const LEAST_INSTRUCTIONS: f64 = 1000.0;
     /// Most requests a second, for the same reason.
-    pub const MOST_REQUESTS_PER_S: f64 = 1e6;
+    pub(crate) const MOST_REQUESTS_PER_S: f64 = 1e6;
     /// Greatest variation of a request's instructions.
-    pub const MOST_VARIATION: f64 = 100.0;
+    pub(crate) const MOST_VARIATION: f64 = 100.0;
 
     /// # Errors
     /// The first figure that cannot be, with its key.

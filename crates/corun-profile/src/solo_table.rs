@@ -160,7 +160,7 @@ impl MeasuredOn {
 
     /// Ways at which a program has so much cache in all; negative below the private cache of a
     /// machine whose capacities add.
-    pub fn ways_at(&self, total_bytes: f64) -> f64 {
+    pub(crate) fn ways_at(&self, total_bytes: f64) -> f64 {
         let private = if self.inclusive_llc { 0.0 } else { self.private_cache_bytes as f64 };
         (total_bytes - private) / self.way_bytes as f64
     }

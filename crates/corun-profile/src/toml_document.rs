@@ -44,7 +44,7 @@ impl<'t> TomlDocument<'t> {
     ///
     /// # Errors
     /// [`FileError`] when it is another, or missing where it is required.
-    pub fn check_version(&self, supported: u32, required: bool) -> Result<(), FileError> {
+    pub(crate) fn check_version(&self, supported: u32, required: bool) -> Result<(), FileError> {
         self.check_versions(supported, &[], required).map(|_| ())
     }
 
@@ -52,7 +52,7 @@ impl<'t> TomlDocument<'t> {
     ///
     /// # Errors
     /// As [`Self::check_version`].
-    pub fn check_versions(
+    pub(crate) fn check_versions(
         &self,
         supported: u32,
         earlier: &[u32],

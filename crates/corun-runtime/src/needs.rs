@@ -111,13 +111,7 @@ mod tests {
         }
 
         fn needs(&self) -> Needs {
-            Needs {
-                interval: Interval::Never,
-                counters: Vec::new(),
-                controls: self.kinds.clone(),
-                solo_figures: false,
-                by_ways: false,
-            }
+            Needs { controls: self.kinds.clone(), ..Needs::default() }
         }
 
         fn do_without(&mut self, control: ActionKind) -> bool {

@@ -31,7 +31,7 @@ pub(crate) struct ObjectFile {
 }
 
 /// A map, as the object defines it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct MapDefinition {
     pub(crate) name: String,
     pub(crate) kind: u32,
@@ -41,7 +41,6 @@ pub(crate) struct MapDefinition {
     pub(crate) flags: u32,
 }
 
-/// A program.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Program {
     pub(crate) name: String,
@@ -175,14 +174,8 @@ fn map_definitions(types: &Btf<'_>) -> Result<Vec<MapDefinition>, BtfError> {
     };
     for variable in variables {
         let of = types.resolved(types.size_or_type(variable)?)?;
-        let mut map = MapDefinition {
-            name: types.name_of(variable)?.to_owned(),
-            kind: 0,
-            key_bytes: 0,
-            value_bytes: 0,
-            max_entries: 0,
-            flags: 0,
-        };
+        let mut map =
+            MapDefinition { name: types.name_of(variable)?.to_owned(), ..MapDefinition::default() };
         for member in types.members(of)? {
             let target = types.size_or_type(types.resolved(member.type_id)?)?;
             let number = || types.array(types.resolved(target)?).map(|(_, count)| count);

@@ -42,7 +42,7 @@ pub fn look_line(document: &str) -> String {
 }
 
 /// The document of a look's line without its end; none of another line. The document is not read.
-pub fn document_of_look(line: &[u8]) -> Option<&[u8]> {
+pub(crate) fn document_of_look(line: &[u8]) -> Option<&[u8]> {
     line.strip_prefix(LOOK_BEGINS.as_bytes())?.strip_suffix(LOOK_ENDS.as_bytes())
 }
 

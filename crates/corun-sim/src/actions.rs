@@ -10,7 +10,6 @@ use crate::slots::SlotOrder;
 use crate::thread::{Mask, State};
 use crate::timers::Timer;
 
-/// Bytes of a page.
 const PAGE_BYTES: f64 = 4096.0;
 
 impl Engine<'_> {

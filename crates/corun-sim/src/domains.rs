@@ -8,7 +8,6 @@ use crate::timers::NEVER;
 /// A set of CPUs between whose groups load is balanced.
 #[derive(Debug, Clone)]
 pub(crate) struct Domain {
-    /// Its CPUs.
     pub(crate) cpus: Mask,
     /// Its groups: the domains or CPUs below, in order of their first CPU.
     pub(crate) groups: Vec<Mask>,

@@ -19,7 +19,6 @@ pub(crate) struct Parts {
     pub(crate) llcs: Vec<LlcState>,
 }
 
-/// An LLC.
 #[derive(Debug)]
 pub(crate) struct LlcState {
     pub(crate) parts: Vec<Part>,

@@ -18,7 +18,6 @@ use crate::result::ServiceResult;
 use crate::thread::{Done, State};
 use crate::timers::Timer;
 
-/// A request.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Request {
     arrived: u64,

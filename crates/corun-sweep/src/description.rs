@@ -8,9 +8,6 @@ use serde::Deserialize;
 
 use crate::task::Bound;
 
-/// The version of the description that this build reads.
-pub const DESCRIPTION_VERSION: u32 = 1;
-
 /// Most seeds a policy.
 const MOST_SEEDS: u64 = 10_000;
 
@@ -24,7 +21,6 @@ pub struct Description {
     /// Presets, machine files or `this`.
     pub machines: Vec<String>,
     /// A table of solo figures, a profile or a folder of profiles; none: the shipped library.
-    #[serde(default)]
     pub profiles: Option<PathBuf>,
     /// Policies; none: bounds alone.
     #[serde(default)]
@@ -36,7 +32,6 @@ pub struct Description {
     #[serde(default)]
     pub bounds: Vec<Bound>,
     /// Length of every program, in instructions; none: 150e9.
-    #[serde(default)]
     pub instructions: Option<u64>,
     /// When a run ends and what counts, of mixes that are not files.
     #[serde(default)]
@@ -209,11 +204,11 @@ pub struct WorkloadFile {
 }
 
 fn this_version() -> u32 {
-    DESCRIPTION_VERSION
+    Description::VERSION
 }
 
 impl TomlFile for Description {
-    const VERSION: u32 = DESCRIPTION_VERSION;
+    const VERSION: u32 = 1;
 
     fn check(&self) -> Result<(), Fault> {
         if self.machines.is_empty() {
@@ -247,9 +242,9 @@ impl Description {
             field: fault.field(),
             ..FileError::whole(file, fault.why.clone())
         };
-        if description.version != DESCRIPTION_VERSION {
+        if description.version != Self::VERSION {
             let found = description.version;
-            let why = format!("found {found}, expected {DESCRIPTION_VERSION}");
+            let why = format!("found {found}, expected {}", Self::VERSION);
             return Err(whole(refused("version", why)));
         }
         description.check().map_err(whole)?;

@@ -25,11 +25,11 @@ mod table;
 mod task;
 
 pub use description::{
-    Combinations, DESCRIPTION_VERSION, Description, DrawnByClass, DrawnMixes, ListedMix,
-    ModelChoice, PolicyChoice, Seeds, TunedPolicy, WorkloadFile,
+    Combinations, Description, DrawnByClass, DrawnMixes, ListedMix, ModelChoice, PolicyChoice,
+    Seeds, TunedPolicy, WorkloadFile,
 };
 pub use local::run_here;
-pub use plan::{MOST_TASKS, SweepPlan, UnsuitedPolicy};
+pub use plan::{SweepPlan, UnsuitedPolicy};
 pub use row::SweepRow;
 pub use runner::{Runner, TaskRows, answers, bytes_of};
 pub use search::{SearchWorker, SharedSearch};

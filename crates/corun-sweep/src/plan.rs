@@ -15,7 +15,7 @@ use crate::generate::{NamedMix, Sources, machine_at};
 use crate::task::{Bound, SweepTask, TaskKind};
 
 /// The most tasks of a sweep.
-pub const MOST_TASKS: usize = 10_000_000;
+pub(crate) const MOST_TASKS: usize = 10_000_000;
 
 /// Inputs with their contents, and the tasks that follow from them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// What came out of a task: a row of the Parquet file, whose columns have these names.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 pub struct SweepRow {
     /// The machine's name.
     pub machine: String,

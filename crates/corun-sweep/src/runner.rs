@@ -238,21 +238,12 @@ impl Runner {
             policy: policy.map_or("bounds", |(policy, _)| &policy.label).to_owned(),
             kind: kind.to_owned(),
             seed: policy.map(|(_, seed)| seed),
-            mean_slowdown: None,
-            stp: None,
-            unfairness: None,
-            worst_slowdown: None,
-            migrations: None,
-            llc_migrations: None,
-            standard_error: None,
-            proven: None,
-            slowdown: Vec::new(),
-            error: None,
             machine_hash: machine.hash.clone(),
             mix_hash: mix.hash.clone(),
             policy_hash: policy.map(|(policy, _)| policy.hash.clone()).unwrap_or_default(),
             hash: self.plan.hash(task),
             version: self.plan.version.clone(),
+            ..SweepRow::default()
         }
     }
 }

@@ -7,7 +7,6 @@ use corun_machine::CpuSet;
 use crate::frame::{Frame, Line, Of};
 use crate::state::Rows;
 
-/// A column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Column {
     Program,

@@ -47,7 +47,6 @@ pub(crate) struct Others {
     pub(crate) cpus_busy: f64,
     /// CPUs that the host of this virtual machine gave to others.
     pub(crate) cpus_stolen: f64,
-    /// CPUs that there are.
     pub(crate) cpus: usize,
 }
 

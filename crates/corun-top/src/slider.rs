@@ -26,7 +26,6 @@ impl Slider {
         Self { times_s, look, speed: AS_RECORDED }
     }
 
-    /// Looks that there are.
     pub(crate) fn looks(&self) -> usize {
         self.times_s.len()
     }

@@ -4,7 +4,7 @@
 pub const LINE_BYTES: u64 = 64;
 
 /// Bytes of a word: how finely an access's place is told.
-pub const WORD_BYTES: u64 = 8;
+pub(crate) const WORD_BYTES: u64 = 8;
 
 const BLOCK: u64 = 1 << 63;
 const STORE: u64 = 1 << 62;

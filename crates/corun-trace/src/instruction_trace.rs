@@ -39,7 +39,7 @@ struct Touched {
 /// written. An access to the word of the access before, which events leave out, is put back. A repeated string instruction
 /// is an instruction for each line that it comes to. What the kernel does is left out.
 #[derive(Debug)]
-pub struct InstructionRecorder<W: Write> {
+pub(crate) struct InstructionRecorder<W: Write> {
     writer: W,
     /// The running block; its accesses so far.
     block: Option<u32>,
@@ -54,7 +54,7 @@ pub struct InstructionRecorder<W: Write> {
 
 impl<W: Write> InstructionRecorder<W> {
     /// A recorder of a thread's beginning.
-    pub fn new(writer: W) -> Self {
+    pub(crate) fn new(writer: W) -> Self {
         Self {
             writer,
             block: None,
@@ -71,7 +71,7 @@ impl<W: Write> InstructionRecorder<W> {
     ///
     /// # Errors
     /// When the trace cannot be written.
-    pub fn record<'a>(
+    pub(crate) fn record<'a>(
         &mut self,
         events: &[TraceEvent],
         limit: u64,
@@ -99,18 +99,8 @@ impl<W: Write> InstructionRecorder<W> {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn flush(&mut self) -> io::Result<()> {
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.writer.flush()
-    }
-
-    /// Instructions written.
-    pub fn instructions(&self) -> u64 {
-        self.instructions
-    }
-
-    /// What it was written to.
-    pub fn into_inner(self) -> W {
-        self.writer
     }
 
     fn end_block(&mut self, block: &Block, next: Option<u64>, limit: u64) -> io::Result<()> {
@@ -262,8 +252,7 @@ mod tests {
     fn rows(blocks: &[Block], events: &[TraceEvent], limit: u64) -> Vec<Row> {
         let mut recorder = InstructionRecorder::new(Vec::new());
         recorder.record(events, limit, |id| blocks.get(id as usize)).unwrap();
-        let count = recorder.instructions();
-        let bytes = recorder.into_inner();
+        let (bytes, count) = (recorder.writer, recorder.instructions);
         assert_eq!(bytes.len(), count as usize * RECORD_BYTES);
         let set = |bytes: &[u8]| bytes.iter().copied().filter(|&one| one != 0).collect();
         let words = |bytes: &[u8]| {

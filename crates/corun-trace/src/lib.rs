@@ -12,17 +12,17 @@
 
 pub mod block;
 mod control;
-pub mod decode;
+mod decode;
 mod elf;
 mod emulator;
 pub mod engine;
 pub mod event;
 pub mod instruction_trace;
 mod launch;
-pub mod phases;
-pub mod plugin;
+mod phases;
+mod plugin;
 mod program;
-pub mod report;
+mod report;
 mod settings;
 pub mod summary;
 pub mod trace_file;

@@ -19,7 +19,6 @@ pub(crate) struct Program {
     pub(crate) binary: PathBuf,
     /// The word it is called by.
     pub(crate) called: OsString,
-    /// Its arguments.
     pub(crate) arguments: Vec<OsString>,
 }
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::control::Control;
 
 /// Version of this file. Plug-in and starter must agree.
-pub const REPORT_VERSION: u32 = 3;
+pub(crate) const REPORT_VERSION: u32 = 3;
 
 /// Name of the file of the numbers that all processes share.
 pub(crate) const CONTROL: &str = "control";
@@ -23,31 +23,31 @@ const EXTENSION: &str = "report";
 const MOST_COMMAND_BYTES: usize = 1024;
 
 /// Name of the file, beside the reports, in which the plug-in says why there is no trace.
-pub const TRACE_FAILURE: &str = "trace-failure";
+pub(crate) const TRACE_FAILURE: &str = "trace-failure";
 
 /// The same of the trace of instructions.
-pub const INSTRUCTION_TRACE_FAILURE: &str = "instruction-trace-failure";
+pub(crate) const INSTRUCTION_TRACE_FAILURE: &str = "instruction-trace-failure";
 
 /// The plug-in's report, rewritten while the program runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Report {
+pub(crate) struct Report {
     /// [`REPORT_VERSION`].
-    pub version: u32,
+    pub(crate) version: u32,
     /// QEMU's name of the guest's instruction set.
-    pub target: String,
+    pub(crate) target: String,
     /// How far it had come.
-    pub state: RunState,
+    pub(crate) state: RunState,
     /// The program's words, the name it was called by first.
-    pub command: Vec<String>,
+    pub(crate) command: Vec<String>,
     /// The process's number.
-    pub process: u32,
+    pub(crate) process: u32,
     /// When the process started, in nanoseconds of the monotonic clock.
-    pub process_started_ns: u64,
+    pub(crate) process_started_ns: u64,
     /// When this program of the process started.
-    pub started_ns: u64,
+    pub(crate) started_ns: u64,
     /// Threads that could not be followed.
-    pub lost_threads: u64,
+    pub(crate) lost_threads: u64,
     /// The recording as a profile file's text; none when nothing ran.
     profile: Option<String>,
 }
@@ -55,7 +55,7 @@ pub struct Report {
 /// How far the program had come when a report was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum RunState {
+pub(crate) enum RunState {
     /// It was running; so it was killed if nothing followed.
     Running,
     /// It was about to replace itself by another program, which has a report of its own.
@@ -74,7 +74,7 @@ pub enum RunState {
 
 impl Report {
     /// A report of what was recorded, if anything ran, with everything else at its beginning.
-    pub fn new(target: &str, state: RunState, recorded: Option<Recording>) -> Self {
+    pub(crate) fn new(target: &str, state: RunState, recorded: Option<Recording>) -> Self {
         let profile = recorded.map(|recording| {
             let data = ProfileData::Recording(recording);
             Profile { name: "report".to_owned(), data }.to_toml()
@@ -97,7 +97,7 @@ impl Report {
     ///
     /// # Errors
     /// The profile's text is none.
-    pub fn recording(&self) -> io::Result<Option<Recording>> {
+    pub(crate) fn recording(&self) -> io::Result<Option<Recording>> {
         let Some(text) = &self.profile else { return Ok(None) };
         let profile = Profile::from_toml(text, "report").map_err(io::Error::other)?;
         match profile.data {
@@ -112,7 +112,7 @@ impl Report {
     ///
     /// # Errors
     /// What the file system says.
-    pub fn write(&self, folder: &Path) -> io::Result<()> {
+    pub(crate) fn write(&self, folder: &Path) -> io::Result<()> {
         self.write_file(folder).inspect_err(|error| {
             if let Ok(control) = Control::open(&folder.join(CONTROL)) {
                 control.set_unwritten(error);
@@ -136,7 +136,7 @@ impl Report {
     ///
     /// # Errors
     /// What the file system says.
-    pub fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    pub(crate) fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
         let mut paths = Vec::new();
         for entry in fs::read_dir(folder)? {
             let path = entry?.path();
@@ -152,7 +152,7 @@ impl Report {
     ///
     /// # Errors
     /// What the file system says, or that it is no report.
-    pub fn read(path: &Path) -> io::Result<Self> {
+    pub(crate) fn read(path: &Path) -> io::Result<Self> {
         let text = fs::read_to_string(path)?;
         toml::from_str(&text).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
     }

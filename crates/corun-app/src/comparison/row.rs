@@ -49,10 +49,11 @@ pub struct ComparisonData {
 }
 
 /// What a row of the result is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RowKind {
     /// A policy, simulated with all seeds.
+    #[default]
     Policy,
     /// The best placement, held for the whole run; where programs take turns, the best that was found.
     Optimal,
@@ -63,7 +64,7 @@ pub enum RowKind {
 }
 
 /// A policy or a bound.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Default)]
 pub struct ComparisonRow {
     /// Its name.
     pub policy: String,
@@ -159,24 +160,9 @@ impl ComparisonRow {
         Self {
             policy: policy.to_owned(),
             kind,
-            same_as: None,
             mean_slowdown: round(mean_slowdown, DIGITS),
-            standard_error: None,
-            stp: None,
-            unfairness: None,
-            worst_slowdown: None,
-            spread: None,
-            worst_over_best: None,
-            migrations: None,
-            llc_migrations: None,
-            energy_per_work_j: None,
-            energy_delay_per_work_j: None,
-            above_optimal_percent: None,
-            optimal_proven: None,
             slowdown: slowdown.iter().map(|&one| round(one, DIGITS)).collect(),
-            services: Vec::new(),
-            cpu: Vec::new(),
-            llc: Vec::new(),
+            ..Self::default()
         }
     }
 

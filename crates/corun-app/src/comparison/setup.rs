@@ -217,7 +217,7 @@ impl ComparisonSetup {
     ///
     /// # Errors
     /// Why not, in words.
-    pub fn is_steady(&self) -> std::result::Result<(), String> {
+    pub(crate) fn is_steady(&self) -> std::result::Result<(), String> {
         let threads: u64 = self.apps.iter().map(|app| u64::from(app.threads)).sum();
         let cpus = self.model.machine().cpus().len();
         if threads > cpus as u64 {

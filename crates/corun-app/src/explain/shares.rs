@@ -56,7 +56,6 @@ pub struct SchedulingPlace {
 }
 
 impl SchedulingPlace {
-    /// That of a process.
     pub(super) fn of_process(roots: &Roots, pid: u32) -> Self {
         Self { cgroups: groups(roots, pid), autogroup: Autogroup::of_process(roots, pid) }
     }

@@ -44,7 +44,7 @@ pub struct PartitionDocument {
 }
 
 /// A partition, by whom, and how good it is.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Default)]
 pub struct PartitionEntry {
     /// Its name.
     pub policy: String,
@@ -182,11 +182,6 @@ impl PartitionEntry {
             jain: metrics::jain_of_slowdowns(&slowdowns).map(rounded),
             bandwidth_mb_per_s: Some(round(bytes_per_s * 1e-6, 3)),
             value: value(objective, &slowdowns, bytes_per_s).map(rounded),
-            from_optimal_percent: None,
-            gap: None,
-            proven: None,
-            solver_seconds: None,
-            slower_than_target: None,
             programs: outcomes
                 .iter()
                 .map(|one| PartitionFigures {
@@ -197,7 +192,7 @@ impl PartitionEntry {
                     extrapolated: one.extrapolated,
                 })
                 .collect(),
-            error: None,
+            ..Self::default()
         }
     }
 
@@ -210,28 +205,7 @@ impl PartitionEntry {
 
     /// A policy that has no partition, and why.
     pub(super) fn without(policy: &str, error: String) -> Self {
-        Self {
-            policy: policy.to_owned(),
-            ways: Vec::new(),
-            cluster: Vec::new(),
-            mask: Vec::new(),
-            cap_mb_per_s: Vec::new(),
-            slowdown: Vec::new(),
-            stp: None,
-            unfairness: None,
-            antt: None,
-            max_slowdown: None,
-            jain: None,
-            bandwidth_mb_per_s: None,
-            value: None,
-            from_optimal_percent: None,
-            gap: None,
-            proven: None,
-            solver_seconds: None,
-            slower_than_target: None,
-            programs: Vec::new(),
-            error: Some(error),
-        }
+        Self { policy: policy.to_owned(), error: Some(error), ..Self::default() }
     }
 }
 

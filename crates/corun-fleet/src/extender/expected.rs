@@ -22,7 +22,6 @@ pub(super) type PodShape = (usize, u32);
 /// Whole pods that are expected on a node, in rising order, and how many of each.
 pub(super) type OnNode = Vec<(PodShape, u32)>;
 
-/// Pods that are expected.
 #[derive(Debug, Default)]
 pub(super) struct ExpectedPods {
     /// By namespace and name.

@@ -48,7 +48,6 @@ pub(super) struct Kinds {
 pub(super) struct LearnedPrograms {
     /// Programs that were recorded: those that were learned come behind them.
     recorded: usize,
-    /// By node.
     nodes: HashMap<String, OfNode>,
     /// By kind: the programs that were loaded.
     loaded: Vec<Vec<Arc<LoadedProgram>>>,

@@ -23,11 +23,9 @@ pub(crate) struct ExtenderArgs {
 /// `NodeList`, each node as its text.
 #[derive(Debug, Deserialize)]
 pub(crate) struct NodeList {
-    #[serde(default)]
     pub(crate) items: Option<Vec<Box<RawValue>>>,
 }
 
-/// A pod.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Pod {
     #[serde(default)]
@@ -45,7 +43,6 @@ impl Pod {
     }
 }
 
-/// A node.
 #[derive(Debug, Deserialize)]
 pub(crate) struct NodeObject {
     #[serde(default)]
@@ -54,16 +51,12 @@ pub(crate) struct NodeObject {
 
 /// Names and notes of an object.
 #[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 pub(crate) struct Metadata {
-    #[serde(default)]
     pub(crate) name: String,
-    #[serde(default)]
     pub(crate) namespace: String,
-    #[serde(default)]
     pub(crate) uid: String,
-    #[serde(default)]
     pub(crate) labels: Option<BTreeMap<String, String>>,
-    #[serde(default)]
     pub(crate) annotations: Option<BTreeMap<String, String>>,
 }
 
@@ -96,7 +89,6 @@ pub(crate) struct Container {
 
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Resources {
-    #[serde(default)]
     pub(crate) requests: Option<BTreeMap<String, Quantity>>,
 }
 
@@ -122,7 +114,6 @@ impl Quantity {
     }
 }
 
-/// `ExtenderFilterResult`.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct ExtenderFilterResult<'a> {
     #[serde(rename = "Nodes")]
@@ -144,7 +135,6 @@ pub(crate) struct KeptNodes<'a> {
     pub(crate) items: Vec<&'a RawValue>,
 }
 
-/// `HostPriority`.
 #[derive(Debug, PartialEq, Serialize)]
 pub(crate) struct HostPriority<'a> {
     #[serde(rename = "Host")]
@@ -163,25 +153,21 @@ pub(crate) struct NodeReport {
 }
 
 /// A pod that runs on a node.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ReportedProgram {
     /// Namespace and name.
     pub(crate) pod: String,
-    /// Its profile.
     pub(crate) profile: String,
     /// CPUs that it asked for, rounded up.
     pub(crate) cpus: u32,
     /// It must not be predicted to be slower.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) bound: Option<f64>,
     /// CPUs that it was measured to keep busy.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) used_cpus: Option<f64>,
     /// MiB of the last-level caches that hold its lines.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) llc_mib: Option<f64>,
     /// Its memory traffic.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) mb_per_s: Option<f64>,
 }
 

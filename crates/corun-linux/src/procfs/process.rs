@@ -158,7 +158,7 @@ impl Process {
     }
 
     /// The NUMA nodes that its first thread may take memory from, by the kernel's numbers.
-    pub fn allowed_nodes(&self) -> Option<CpuSet> {
+    pub(crate) fn allowed_nodes(&self) -> Option<CpuSet> {
         let status = self.status()?;
         status_field(&status, "Mems_allowed_list:")?.parse().ok()
     }

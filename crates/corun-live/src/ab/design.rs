@@ -63,7 +63,7 @@ impl Design {
     }
 
     /// Mean time of a pair of blocks.
-    pub fn pair_length(&self) -> Duration {
+    pub(crate) fn pair_length(&self) -> Duration {
         2 * (self.settings.block + self.settings.washout)
     }
 }

@@ -187,7 +187,7 @@ impl Change {
     ///
     /// # Errors
     /// When the present state cannot be read.
-    pub fn would_revert(&self, roots: &Roots) -> Result<Reverted, ActError> {
+    pub(crate) fn would_revert(&self, roots: &Roots) -> Result<Reverted, ActError> {
         self.undone(roots, ApplyMode::DryRun)
     }
 

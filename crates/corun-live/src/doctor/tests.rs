@@ -2,7 +2,7 @@ use std::fs;
 use std::path::Path;
 
 use corun_linux::Roots;
-use corun_policy::{ActionKind, CounterKind, Interval, Needs, PolicyKind, registry};
+use corun_policy::{ActionKind, CounterKind, Needs, PolicyKind, registry};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -312,11 +312,9 @@ fn another_scheduler_is_seen_in_a_captured_tree() {
 #[test]
 fn what_only_the_simulator_does_is_said() {
     let needs = Needs {
-        interval: Interval::Never,
         counters: vec![],
         controls: vec![ActionKind::OrderSlots, ActionKind::SetWeight],
-        solo_figures: false,
-        by_ways: false,
+        ..Needs::default()
     };
     let verdict = verdict(&Facts::default(), "slots", PolicyKind::Placement, &needs);
     assert_eq!((verdict.runs, &verdict.missing[0].remedy), (Runs::No, &None));

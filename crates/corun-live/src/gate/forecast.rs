@@ -28,10 +28,7 @@ pub(crate) enum Expectation {
         program: Arc<str>,
     },
     /// The model cannot tell.
-    Unknown {
-        /// Why.
-        why: String,
-    },
+    Unknown { why: String },
 }
 
 /// Asks the model. Each program is taken for what its profile says on average over its phases.

@@ -38,10 +38,8 @@ impl Policy for Holds {
     fn needs(&self) -> Needs {
         Needs {
             interval: Interval::Time(Nanoseconds(1)),
-            counters: Vec::new(),
             controls: vec![ActionKind::Place],
-            solo_figures: false,
-            by_ways: false,
+            ..Needs::default()
         }
     }
 

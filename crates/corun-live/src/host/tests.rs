@@ -33,8 +33,7 @@ impl Policy for HoldOn {
             interval: Interval::Time(Nanoseconds(1)),
             counters: vec![CounterKind::LlcMisses],
             controls: vec![ActionKind::Place],
-            solo_figures: false,
-            by_ways: false,
+            ..Needs::default()
         }
     }
 

@@ -25,7 +25,6 @@ pub(super) struct HeaderLine {
     pub(super) machine: MachineSpec,
 }
 
-/// A sample.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SampleLine {
@@ -56,35 +55,27 @@ pub(super) struct ProgramLine {
 }
 
 /// What a thread did since the sample before.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ThreadLine {
     pub(super) tid: u32,
-    /// Of one that is new.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) new: Option<NewLine>,
     pub(super) state: ThreadState,
     pub(super) cpu: CpuId,
     pub(super) cpu_ns: u64,
     /// Where another than before.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) affinity: Option<CpuSet>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) nice: Option<i32>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) parent: Option<u32>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) name: Option<String>,
     #[serde(flatten)]
     pub(super) rates: Rates,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) llc_occupancy_bytes: Option<f64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) pages_by_node: Vec<f64>,
     /// Where other than before.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) solo: Option<SoloFigures>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) by_ways: Option<Vec<WaysPoint>>,
 }
 

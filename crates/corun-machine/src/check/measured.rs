@@ -2,6 +2,9 @@
 
 use std::ops::RangeInclusive;
 
+use serde::Serialize;
+use toml::Value;
+
 use super::{
     BANDWIDTH_MB_PER_S, CLOCK_MHZ, Checked, OPERATIONS_PER_CYCLE, PENALTY_CYCLES, not_zero, within,
     wrong,
@@ -33,34 +36,11 @@ pub(super) fn machine(spec: &MachineSpec) -> Checked {
         }
     }
     if let Some(transfer) = &spec.line_transfer {
-        each(
-            "line_transfer",
-            &LATENCY_NS,
-            &[
-                ("same_core_ns", transfer.same_core_ns),
-                ("same_llc_ns", transfer.same_llc_ns),
-                ("other_llc_ns", transfer.other_llc_ns),
-                ("other_node_ns", transfer.other_node_ns),
-            ],
-        )?;
+        each(transfer, "line_transfer", "_ns", &LATENCY_NS)?;
     }
     if let Some(kernel) = &spec.kernel {
-        each(
-            "kernel",
-            &LATENCY_NS,
-            &[
-                ("page_fault_ns", kernel.page_fault_ns),
-                ("huge_page_fault_ns", kernel.huge_page_fault_ns),
-                ("file_fault_ns", kernel.file_fault_ns),
-                ("system_call_ns", kernel.system_call_ns),
-                ("file_call_ns", kernel.file_call_ns),
-                ("mapping_call_ns", kernel.mapping_call_ns),
-                ("sleeping_call_ns", kernel.sleeping_call_ns),
-                ("transfer_ns_per_byte", kernel.transfer_ns_per_byte),
-                ("file_write_ns_per_byte", kernel.file_write_ns_per_byte),
-                ("process_ns", kernel.process_ns),
-            ],
-        )?;
+        each(kernel, "kernel", "_ns", &LATENCY_NS)?;
+        each(kernel, "kernel", "_ns_per_byte", &LATENCY_NS)?;
     }
     spread(spec)
 }
@@ -89,19 +69,16 @@ fn spread(spec: &MachineSpec) -> Checked {
 
 /// The measured fields of a core type.
 pub(super) fn core_type(one: &CoreType, at: &str) -> Checked {
-    each(
-        at,
-        &CLOCK_MHZ,
-        &[("clock_alone_mhz", one.clock_alone_mhz), ("clock_burst_mhz", one.clock_burst_mhz)],
-    )?;
-    each(
-        at,
-        &PENALTY_CYCLES,
-        &[
-            ("page_walk_cycles", one.page_walk_cycles),
-            ("memory_page_walk_cycles", one.memory_page_walk_cycles),
-        ],
-    )?;
+    for (name, value, range) in [
+        ("clock_alone_mhz", one.clock_alone_mhz, &CLOCK_MHZ),
+        ("clock_burst_mhz", one.clock_burst_mhz, &CLOCK_MHZ),
+        ("page_walk_cycles", one.page_walk_cycles, &PENALTY_CYCLES),
+        ("memory_page_walk_cycles", one.memory_page_walk_cycles, &PENALTY_CYCLES),
+    ] {
+        if let Some(value) = value {
+            within(format!("{at}.{name}"), value, range)?;
+        }
+    }
     if let Some(hits) = one.outstanding_llc_hits {
         not_zero(format!("{at}.outstanding_llc_hits"), u64::from(hits))?;
     }
@@ -133,50 +110,12 @@ pub(super) fn domain(domain: &BandwidthDomain, at: &str) -> Checked {
 }
 
 pub(super) fn rates(access: &AccessRates, at: &str) -> Checked {
-    each(
-        at,
-        &BANDWIDTH_MB_PER_S,
-        &[
-            ("read_mb_per_s", access.read_mb_per_s),
-            ("write_mb_per_s", access.write_mb_per_s),
-            ("non_temporal_write_mb_per_s", access.non_temporal_write_mb_per_s),
-            ("copy_mb_per_s", access.copy_mb_per_s),
-            ("mixed_mb_per_s", access.mixed_mb_per_s),
-            ("random_read_mb_per_s", access.random_read_mb_per_s),
-        ],
-    )
+    each(access, at, "_mb_per_s", &BANDWIDTH_MB_PER_S)
 }
 
 fn latencies(execution: &ExecutionLatencies, at: &str) -> Checked {
-    each(
-        at,
-        &PENALTY_CYCLES,
-        &[
-            ("integer_multiply_cycles", execution.integer_multiply_cycles),
-            ("integer_divide_cycles", execution.integer_divide_cycles),
-            ("fp_add_cycles", execution.fp_add_cycles),
-            ("fp_multiply_cycles", execution.fp_multiply_cycles),
-            ("fp_divide_cycles", execution.fp_divide_cycles),
-            ("fp_multiply_add_cycles", execution.fp_multiply_add_cycles),
-            ("vector_add_cycles", execution.vector_add_cycles),
-            ("load_cycles", execution.load_cycles),
-            ("vector_load_cycles", execution.vector_load_cycles),
-            ("transfer_cycles", execution.transfer_cycles),
-            ("vector_forward_cycles", execution.vector_forward_cycles),
-            ("store_forward_cycles", execution.store_forward_cycles),
-            ("stack_forward_cycles", execution.stack_forward_cycles),
-        ],
-    )?;
-    each(
-        at,
-        &OPERATIONS_PER_CYCLE,
-        &[
-            ("fp_adds_per_cycle", execution.fp_adds_per_cycle),
-            ("fp_multiplies_per_cycle", execution.fp_multiplies_per_cycle),
-            ("vector_adds_per_cycle", execution.vector_adds_per_cycle),
-            ("vector_shuffles_per_cycle", execution.vector_shuffles_per_cycle),
-        ],
-    )
+    each(execution, at, "_cycles", &PENALTY_CYCLES)?;
+    each(execution, at, "_per_cycle", &OPERATIONS_PER_CYCLE)
 }
 
 fn fetch(fetching: &Fetching, at: &str) -> Checked {
@@ -188,15 +127,7 @@ fn fetch(fetching: &Fetching, at: &str) -> Checked {
             return wrong(field, format!("found {kib} KiB, expected ascending sizes above 0"));
         }
     }
-    each(
-        at,
-        &PENALTY_CYCLES,
-        &[
-            ("line_crossing_cycles", fetching.line_crossing_cycles),
-            ("private_line_cycles", fetching.private_line_cycles),
-            ("llc_line_cycles", fetching.llc_line_cycles),
-        ],
-    )
+    each(fetching, at, "_cycles", &PENALTY_CYCLES)
 }
 
 fn tlb(levels: &[Tlb], at: &str) -> Checked {
@@ -260,13 +191,12 @@ fn curve(points: &[LoadedLatency], at: &str) -> Checked {
     Ok(())
 }
 
-fn each(
-    at: &str,
-    range: &RangeInclusive<f64>,
-    figures: &[(&str, Option<f64>)],
-) -> Result<(), SpecError> {
-    for (name, value) in figures {
-        if let Some(value) = value {
+/// Checks the numbers of a part whose names end in this unit.
+fn each(part: &impl Serialize, at: &str, unit: &str, range: &RangeInclusive<f64>) -> Checked {
+    let fields =
+        toml::Table::try_from(part).map_err(|error| SpecError::new(at, error.to_string()))?;
+    for (name, value) in &fields {
+        if let (true, Value::Float(value)) = (name.ends_with(unit), value) {
             within(format!("{at}.{name}"), *value, range)?;
         }
     }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::files::Root;
 use super::{CPU, DiscoverError, Facts};
-use crate::{CpuId, CpuSet, MAX_CPU, MAX_CPUS};
+use crate::check::MAX_CPUS;
+use crate::{CpuId, CpuSet, MAX_CPU};
 
 /// A set of CPUs and the kernel's number for it, where it has one.
 pub(super) struct Group {

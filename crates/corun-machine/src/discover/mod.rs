@@ -17,8 +17,9 @@ mod tree;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use crate::check::MAX_CPUS;
 use crate::spec::{CacheType, MachineSpec, ObjectSpec, ObjectType};
-use crate::{CpuId, CpuSet, MAX_CPUS, Machine, SpecError};
+use crate::{CpuId, CpuSet, Machine, SpecError};
 use files::Root;
 use tree::{Layer, Piece};
 

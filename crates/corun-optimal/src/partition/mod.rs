@@ -22,8 +22,7 @@ pub use cluster_set::Kind;
 pub use error::PartitionSearchError;
 pub use objective::PartitionObjective;
 pub use pareto::{FRONT_STEP, ParetoFront, ParetoPoint};
-pub use problem::{MOST_CLUSTERED, MOST_PARTITIONED, PartitionProblem, PartitionResult};
-pub use solve::MOST_PARTITIONS;
+pub use problem::{PartitionProblem, PartitionResult};
 
 #[cfg(test)]
 mod tests;

@@ -16,10 +16,10 @@ use crate::placement::SearchLimits;
 use crate::search::StopRule;
 
 /// Programs for which clusters are searched at most: their table has an entry for every set.
-pub const MOST_CLUSTERED: usize = 20;
+pub(crate) const MOST_CLUSTERED: usize = 20;
 
 /// Programs for which strict partitions are searched at most.
-pub const MOST_PARTITIONED: usize = 31;
+pub(crate) const MOST_PARTITIONED: usize = 31;
 
 /// Programs on the CPUs of one LLC, whose ways are to be handed out: each way to one cluster, all
 /// of them, and to each cluster at least so many.

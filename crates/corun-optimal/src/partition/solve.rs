@@ -13,7 +13,7 @@ use crate::partition::table::{ClusterWays, PartitionScores, Table};
 use crate::search::StopRule;
 
 /// Partitions that the search for the worst visits at most.
-pub const MOST_PARTITIONS: u64 = 4_000_000;
+pub(crate) const MOST_PARTITIONS: u64 = 4_000_000;
 
 /// How far above the least unfairness a partition of higher STP may be, relative.
 pub(crate) const FAIRNESS_ROOM: f64 = 1e-6;

@@ -16,7 +16,6 @@ use crate::partition::table::{SlowdownLines, Table};
 pub(crate) struct Weights {
     /// Of 1 / slowdown.
     pub(crate) inverse: f64,
-    /// Of the slowdown.
     pub(crate) slowdown: f64,
     /// Of the slowdown squared.
     pub(crate) square: f64,

@@ -77,8 +77,8 @@ pub trait Policy: Send {
     }
 }
 
-/// What a policy needs of its host.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What a policy needs of its host; by default nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Needs {
     /// How often it decides.
     pub interval: Interval,
@@ -93,9 +93,10 @@ pub struct Needs {
 }
 
 /// How often a policy decides.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Interval {
     /// On events alone.
+    #[default]
     Never,
     /// Every so many nanoseconds.
     Time(Nanoseconds),

@@ -161,7 +161,7 @@ impl ThreadView {
 
     /// Does it sleep now, and was on a CPU for less than half of the last interval? Such a thread leaves its
     /// core to others. Where its time on CPUs is unknown, the present moment alone tells.
-    pub fn is_mostly_asleep(&self) -> bool {
+    pub(crate) fn is_mostly_asleep(&self) -> bool {
         self.state == ThreadState::Sleeping && self.rates.cpu_share.is_none_or(|share| share < 0.5)
     }
 }

@@ -490,8 +490,7 @@ impl Policy for Casc {
             interval: crate::Interval::Time(self.look),
             counters: vec![CounterKind::LlcReferences, CounterKind::LlcMisses],
             controls: vec![ActionKind::Place, ActionKind::SetWeight],
-            solo_figures: false,
-            by_ways: false,
+            ..Needs::default()
         }
     }
 

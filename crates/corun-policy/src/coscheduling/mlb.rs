@@ -179,8 +179,7 @@ impl Policy for Mlb {
             interval: Interval::Time(self.interval),
             counters: vec![CounterKind::MemoryBytes],
             controls: vec![ActionKind::Place],
-            solo_figures: false,
-            by_ways: false,
+            ..Needs::default()
         }
     }
 

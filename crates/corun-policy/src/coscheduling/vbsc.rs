@@ -79,8 +79,7 @@ impl Policy for Vbsc {
             interval: Interval::Time(self.epoch),
             counters: vec![CounterKind::MemoryBytes],
             controls: vec![ActionKind::OrderSlots],
-            solo_figures: false,
-            by_ways: false,
+            ..Needs::default()
         }
     }
 

@@ -31,10 +31,9 @@ impl Policy for DistributedIntensity {
     fn needs(&self) -> Needs {
         Needs {
             interval: Interval::Cycles(super::BILLION_CYCLES),
-            counters: Vec::new(),
             controls: vec![ActionKind::Place],
             solo_figures: true,
-            by_ways: false,
+            ..Needs::default()
         }
     }
 

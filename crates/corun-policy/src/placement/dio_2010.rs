@@ -100,8 +100,7 @@ pub(super) fn needs(interval_cycles: u64) -> Needs {
         interval: Interval::Cycles(interval_cycles),
         counters: vec![CounterKind::Instructions, CounterKind::LlcMisses],
         controls: vec![ActionKind::Place],
-        solo_figures: false,
-        by_ways: false,
+        ..Needs::default()
     }
 }
 

@@ -3,7 +3,7 @@
 //! It is also the template for a new policy: copy the file, rename it, fill in the hooks.
 //! ARCHITECTURE.md walks through that.
 
-use crate::{Build, BuildOptions, Interval, LiveForm, Needs, Plan, Policy, PolicyEntry, View};
+use crate::{Build, BuildOptions, LiveForm, Needs, Plan, Policy, PolicyEntry, View};
 
 /// The line in the registry.
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
@@ -28,13 +28,7 @@ impl Policy for LinuxDefault {
 
     /// No interval, no counters, no controls, no profiles: any host can run it.
     fn needs(&self) -> Needs {
-        Needs {
-            interval: Interval::Never,
-            counters: Vec::new(),
-            controls: Vec::new(),
-            solo_figures: false,
-            by_ways: false,
-        }
+        Needs::default()
     }
 
     // `on_event` keeps its default, which leaves all as it is. A policy that places a thread the

@@ -53,10 +53,8 @@ impl Policy for LinuxPowerSaving {
     fn needs(&self) -> Needs {
         Needs {
             interval: Interval::Time(INTERVAL),
-            counters: Vec::new(),
             controls: vec![ActionKind::Place],
-            solo_figures: false,
-            by_ways: false,
+            ..Needs::default()
         }
     }
 

@@ -257,10 +257,8 @@ impl Policy for LinuxSchedCache {
     fn needs(&self) -> Needs {
         Needs {
             interval: Interval::Time(EPOCH),
-            counters: Vec::new(),
             controls: vec![ActionKind::Place],
-            solo_figures: false,
-            by_ways: false,
+            ..Needs::default()
         }
     }
 

@@ -9,8 +9,8 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use crate::{
-    Action, ActionKind, Build, BuildOptions, Event, Interval, LiveForm, Needs, Plan, Policy,
-    PolicyEntry, ThreadId, View,
+    Action, ActionKind, Build, BuildOptions, Event, LiveForm, Needs, Plan, Policy, PolicyEntry,
+    ThreadId, View,
 };
 
 /// The line in the registry.
@@ -135,13 +135,7 @@ impl Policy for Random {
     }
 
     fn needs(&self) -> Needs {
-        Needs {
-            interval: Interval::Never,
-            counters: Vec::new(),
-            controls: vec![ActionKind::Place],
-            solo_figures: false,
-            by_ways: false,
-        }
+        Needs { controls: vec![ActionKind::Place], ..Needs::default() }
     }
 
     fn on_event(&mut self, event: &Event, view: &View<'_>) -> Option<Plan> {

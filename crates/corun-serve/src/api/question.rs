@@ -18,7 +18,6 @@ const KEPT: usize = 16;
 /// Most programs of a question.
 const MOST_PROGRAMS: usize = 1024;
 
-/// What machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum MachineChoice {

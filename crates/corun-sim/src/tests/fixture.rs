@@ -186,8 +186,7 @@ pub(super) fn needs(interval_ns: u64, controls: &[ActionKind]) -> Needs {
         interval: Interval::Time(Nanoseconds(interval_ns)),
         counters: vec![],
         controls: controls.to_vec(),
-        solo_figures: false,
-        by_ways: false,
+        ..Needs::default()
     }
 }
 

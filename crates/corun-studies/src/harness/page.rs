@@ -20,7 +20,6 @@ pub(crate) struct Page {
     pub(crate) about: String,
     /// What came out, beside the paper's.
     pub(crate) findings: Vec<PaperClaim>,
-    /// Its figures.
     pub(crate) figures: Vec<Figure>,
     /// The JSON of a study whose document has a shape of its own; else the page is the document.
     #[serde(skip)]

@@ -17,7 +17,6 @@ use super::ranking::{Half, half_of};
 use crate::harness::{Figure, Page, Programs, Study, StudyInputs, no_options};
 use crate::simulate::model_of;
 
-/// The study.
 pub(super) const STUDY: Study = Study {
     name: "energy",
     summary: "Energy for the work done under placement policies, and its cost in slowdown, over seeded mixes",

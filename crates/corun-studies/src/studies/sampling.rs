@@ -8,7 +8,6 @@ use corun_app::Result;
 use super::curve_pairs::Folders;
 use crate::harness::{Page, Programs, Study, StudyInputs};
 
-/// The study.
 pub(super) const STUDY: Study = Study {
     name: "sampling",
     summary: "Sampled recordings against exact ones of the same programs",

@@ -8,7 +8,6 @@ use rayon::prelude::*;
 
 use crate::harness::{Figure, Page, Programs, Study, StudyInputs, no_options};
 
-/// The study.
 pub(super) const STUDY: Study = Study {
     name: "small-fleets",
     summary: "Plans of small fleets against the best plan",

@@ -60,7 +60,6 @@ fn a_web_thread_alone_on_a_package_gains(study: &Value) {
     assert!(of("dio-2010, web 0 alone on a package") > of("dio-2010") + 5.0);
 }
 
-/// CASC.
 fn casc_is_shown_beside_the_default_at_every_size(study: &Value) {
     let figures = study["figures"].as_array().unwrap();
     let figure = |id: &str| figures.iter().find(|figure| figure["id"] == id).unwrap();

@@ -10,16 +10,16 @@ use crate::block::{Block, Exit, StaticOp};
 
 /// One guest instruction as QEMU hands it over.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct GuestInstruction {
+pub(crate) struct GuestInstruction {
     /// Its address.
-    pub address: u64,
+    pub(crate) address: u64,
     /// Its bytes.
-    pub bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
 }
 
 /// The guest's instruction set, as far as it matters here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GuestCode {
+pub(crate) enum GuestCode {
     /// x86 with registers of this many bits (32 or 64): decoded.
     X86(u32),
     /// AArch64: decoded, but for SVE.
@@ -30,7 +30,7 @@ pub enum GuestCode {
 
 impl GuestCode {
     /// From QEMU's name of the target, such as `x86_64`.
-    pub fn of_target(name: &str) -> Self {
+    pub(crate) fn of_target(name: &str) -> Self {
         match name {
             "x86_64" => Self::X86(64),
             "i386" => Self::X86(32),
@@ -42,16 +42,16 @@ impl GuestCode {
 
 /// A block and which of its instructions may touch memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Decoded {
+pub(crate) struct Decoded {
     /// The block.
-    pub block: Block,
+    pub(crate) block: Block,
     /// Of each instruction.
-    pub touches_memory: Vec<Touch>,
+    pub(crate) touches_memory: Vec<Touch>,
 }
 
 /// How an instruction may touch memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Touch {
+pub(crate) enum Touch {
     /// It does not.
     No,
     /// It loads at most this many bytes from one place.
@@ -86,7 +86,7 @@ impl Decoder {
 }
 
 /// Describes a block; `None` when it holds no instruction.
-pub fn decode(code: GuestCode, instructions: &[GuestInstruction]) -> Option<Decoded> {
+pub(crate) fn decode(code: GuestCode, instructions: &[GuestInstruction]) -> Option<Decoded> {
     let (first, last) = (instructions.first()?, instructions.last()?);
     let end = last.address + last.bytes.len() as u64;
     let count = instructions.len() as u32;

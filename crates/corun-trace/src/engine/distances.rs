@@ -52,7 +52,6 @@ struct Burst {
 pub(crate) enum Found {
     /// In the front, with so many lines more recent.
     Front(usize),
-    /// Below it.
     Below {
         /// The line that left the front for it, if it had been written there.
         written: Option<u64>,

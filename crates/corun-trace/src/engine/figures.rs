@@ -72,7 +72,7 @@ impl Observed {
     }
 
     /// The shares of the branches that a small predictor gets wrong, and a large one.
-    pub fn mispredicted_shares(&self) -> [f64; 2] {
+    pub(crate) fn mispredicted_shares(&self) -> [f64; 2] {
         [self.mispredicted, self.mispredicted_large].map(|wrong| {
             // A branch of the window before may prove mispredicted in this one.
             wrong.min(self.branches) as f64 / self.branches.max(1) as f64
@@ -167,7 +167,7 @@ impl Figures {
 
 /// What the kernel did for the program. A system call is of one kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct KernelWork {
+pub(crate) struct KernelWork {
     /// System calls that touch neither files nor what memory is mapped to.
     pub light_calls: u64,
     /// Those that change what memory is mapped to.

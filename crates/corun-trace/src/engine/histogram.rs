@@ -58,7 +58,6 @@ pub struct Histogram {
     cold: u64,
     /// Lines that a followed one stands for, at most.
     coarsest: u64,
-    /// Instructions.
     instructions: u64,
     /// Those of the time when all accesses are seen, by weight.
     watched: u64,
@@ -203,11 +202,6 @@ impl Histogram {
     /// All accesses: those seen, or as many as they stand for.
     pub fn accesses(&self) -> u64 {
         self.seen(&self.found).accesses() + self.positions().map(|one| one.1).sum::<u64>()
-    }
-
-    /// Distinct lines, estimated by the first accesses that were followed.
-    pub fn distinct_lines(&self) -> u64 {
-        if self.is_exact() { self.lasting } else { self.cold }
     }
 
     /// Misses of LRU caches by size in lines, ascending, from 16 lines up to the size where only

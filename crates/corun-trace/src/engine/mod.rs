@@ -42,12 +42,13 @@ mod gap_tests;
 #[cfg(test)]
 mod tests;
 
-pub use figures::{Counters, Figures, KernelWork, Observed, ThreadSet, Traffic};
+pub(crate) use figures::KernelWork;
+pub use figures::{Counters, Figures, Observed, ThreadSet, Traffic};
 pub use histogram::Histogram;
 pub use options::{BadRate, DEFAULT_TRACKED_LINES, EngineOptions, SamplingRate};
 pub use own::{MOST_OWN_THREADS, OwnFigures};
 pub use parallelism::parallelism;
-pub use private_cache::PRIVATE_CACHE_BYTES;
+pub(crate) use private_cache::PRIVATE_CACHE_BYTES;
 pub use set_profile::{CacheShape, SetCaches, ShapeError};
 pub use sieve::{BlockTag, Pace, Sieve};
 pub use strata::{Strata, Stratum, balance, reduce};
@@ -168,7 +169,7 @@ impl Engine {
     }
 
     /// The same with windows of this many instructions (at least 1); to be set before it begins.
-    pub fn with_window(mut self, instructions: u64) -> Self {
+    pub(crate) fn with_window(mut self, instructions: u64) -> Self {
         self.window_instructions = instructions.max(1);
         self.stop = self.window_end();
         self
@@ -179,34 +180,34 @@ impl Engine {
     }
 
     /// The kernel did so much for the program.
-    pub fn add_kernel_work(&mut self, work: &KernelWork) {
+    pub(crate) fn add_kernel_work(&mut self, work: &KernelWork) {
         if self.options.kernel {
             self.figures.counters.add_kernel_work(work);
         }
     }
 
     /// The program gives back memory, from one address to another, or maps anonymous memory there.
-    pub fn memory_given_back(&mut self, begin: u64, end: u64) {
+    pub(crate) fn memory_given_back(&mut self, begin: u64, end: u64) {
         self.pages.forget(begin / PAGE_BYTES, end.div_ceil(PAGE_BYTES));
     }
 
     /// It gives back what memory holds that stays mapped.
-    pub fn memory_discarded(&mut self, begin: u64, end: u64) {
+    pub(crate) fn memory_discarded(&mut self, begin: u64, end: u64) {
         self.pages.discard(begin / PAGE_BYTES, end.div_ceil(PAGE_BYTES));
     }
 
     /// It moves memory, with what it holds, to another address.
-    pub fn memory_moved(&mut self, begin: u64, end: u64, to: u64) {
+    pub(crate) fn memory_moved(&mut self, begin: u64, end: u64, to: u64) {
         self.pages.move_pages(begin / PAGE_BYTES, end.div_ceil(PAGE_BYTES), to / PAGE_BYTES);
     }
 
     /// A file was mapped before the program began.
-    pub fn file_was_mapped(&mut self, begin: u64, end: u64) {
+    pub(crate) fn file_was_mapped(&mut self, begin: u64, end: u64) {
         self.pages.has_file(begin / PAGE_BYTES, end.div_ceil(PAGE_BYTES));
     }
 
     /// The program maps a file.
-    pub fn file_mapped(&mut self, begin: u64, end: u64) {
+    pub(crate) fn file_mapped(&mut self, begin: u64, end: u64) {
         self.pages.map_file(begin / PAGE_BYTES, end.div_ceil(PAGE_BYTES));
     }
 
@@ -238,21 +239,21 @@ impl Engine {
     }
 
     /// Stops at this many instructions.
-    pub fn set_limit(&mut self, instructions: u64) {
+    pub(crate) fn set_limit(&mut self, instructions: u64) {
         self.limit = instructions;
         self.stop = self.window_end();
     }
 
     /// Also takes the stack-distance profiles of these caches.
     #[must_use]
-    pub fn with_set_profiles(mut self, caches: &SetCaches) -> Self {
+    pub(crate) fn with_set_profiles(mut self, caches: &SetCaches) -> Self {
         self.set_profiles =
             (!caches.llcs.is_empty()).then(|| SetProfiles::new(caches, self.fetches));
         self
     }
 
     /// The stack-distance profiles so far, one an LLC that was asked for.
-    pub fn set_profiles(&self) -> Vec<StackDistanceProfile> {
+    pub(crate) fn set_profiles(&self) -> Vec<StackDistanceProfile> {
         let instructions = self.instructions();
         self.set_profiles.as_ref().map_or_else(Vec::new, |one| one.profiles(instructions))
     }
@@ -284,7 +285,7 @@ impl Engine {
     }
 
     /// The block of that number.
-    pub fn known_block(&self, id: u32) -> Option<&Block> {
+    pub(crate) fn known_block(&self, id: u32) -> Option<&Block> {
         self.blocks.get(id as usize)
     }
 

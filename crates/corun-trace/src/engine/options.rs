@@ -61,7 +61,7 @@ impl SamplingRate {
     }
 
     /// One line in how many.
-    pub fn one_in(self) -> u64 {
+    pub(crate) fn one_in(self) -> u64 {
         self.one_in
     }
 

@@ -5,7 +5,6 @@ use rustc_hash::FxHashMap;
 
 use crate::event::LINE_BYTES;
 
-/// Bytes of a page.
 pub(crate) const PAGE_BYTES: u64 = 4096;
 /// Cache lines of a page.
 pub(crate) const PAGE_LINES: u64 = PAGE_BYTES / LINE_BYTES;

@@ -12,7 +12,7 @@ const LINE: u64 = DIRTY - 1;
 /// Size of the cache behind whose misses prefetchability, memory-level parallelism and the dirty
 /// share are judged: 256 KiB in 8 ways, LRU; the second-level cache of the Intel cores from
 /// Nehalem to Haswell.
-pub const PRIVATE_CACHE_BYTES: u64 = (SETS * WAYS) as u64 * 64;
+pub(crate) const PRIVATE_CACHE_BYTES: u64 = (SETS * WAYS) as u64 * 64;
 
 /// The cache. Behind the front of the LRU stack, as a real one stands behind an L1.
 #[derive(Debug, Clone)]

@@ -15,7 +15,6 @@ const BEGINNING_LINES: usize = 1 << 16;
 pub(crate) const BURST: u64 = 1 << 16;
 /// Instructions from one period's beginning to the next one's, at most.
 pub(crate) const PERIOD: u64 = 24 * BURST;
-/// At least.
 const LEAST_PERIOD: u64 = 3 * BURST;
 /// As a share of the run's age: one in this many.
 const PERIODS_OF_AGE: u64 = 32;
@@ -99,7 +98,6 @@ impl Schedule {
         self.stage == Stage::Beginning
     }
 
-    /// Is it a burst?
     pub(crate) fn is_burst(&self) -> bool {
         matches!(self.stage, Stage::Burst(_))
     }

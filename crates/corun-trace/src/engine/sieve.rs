@@ -39,7 +39,6 @@ impl Pace {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockTag(u64);
 
-/// A count.
 const COUNT: u64 = 0x7f;
 /// From one sum to the next one in the same word.
 const APART: u32 = 21;
@@ -77,7 +76,7 @@ impl BlockTag {
     }
 
     /// From there.
-    pub fn from_word(word: u64) -> Self {
+    pub(crate) fn from_word(word: u64) -> Self {
         Self(word)
     }
 
@@ -224,7 +223,7 @@ impl Sieve {
     }
 
     /// The engine's pace that it keeps to.
-    pub fn pace_number(&self) -> u32 {
+    pub(crate) fn pace_number(&self) -> u32 {
         self.pace.number
     }
 
@@ -246,13 +245,13 @@ impl Sieve {
 
     /// A block begins: adds it up. Is that all there is to do about it? Else it has to be collected.
     #[inline(always)]
-    pub fn sums_up(&mut self, tag: BlockTag) -> bool {
+    pub(crate) fn sums_up(&mut self, tag: BlockTag) -> bool {
         self.tally.add(tag);
         // While all events are collected there are none to wait for.
         !self.tally.is_due() && tag.0 & SPECIAL == 0
     }
 
-    /// Collects a block that [`Self::sums_up`] does not do for. True when events are due.
+    /// Collects a block that `sums_up` does not do for. True when events are due.
     pub fn collect(&mut self, tag: BlockTag) -> bool {
         self.last_access = None;
         if self.pace.all {
@@ -316,14 +315,14 @@ impl Sieve {
     }
 
     /// Memory was given back or mapped: what is touched from now on may be new.
-    pub fn forget_pages(&mut self) {
+    pub(crate) fn forget_pages(&mut self) {
         self.recent.fill(NO_PAGE);
         self.known.fill(KnownPage::NONE);
     }
 
     /// The same where the block's accesses are not known and are counted as they happen.
     #[inline]
-    pub fn counted_access(&mut self, word: u64, index: u32, store: bool) -> bool {
+    pub(crate) fn counted_access(&mut self, word: u64, index: u32, store: bool) -> bool {
         if self.pace.all {
             let event = TraceEvent::data(word, index, store);
             return self.events.last() != Some(&event) && self.push(event);

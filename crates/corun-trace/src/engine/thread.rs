@@ -26,7 +26,6 @@ const BEGINNING: u64 = 16 * SPACING * STEP;
 pub(crate) enum Attention {
     /// Not at all.
     None,
-    /// To learn.
     Learn,
     /// Branches are counted, and micro-traces may begin.
     Count,

@@ -31,7 +31,7 @@ use crate::{emulator, program};
 const PLUGIN: &str = "libcorun_trace.so";
 
 /// What to record, and how.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Request {
     /// Program and arguments.
     pub command: Vec<OsString>,
@@ -64,20 +64,7 @@ pub struct Request {
 impl Request {
     /// Records this command to its end.
     pub fn new(command: Vec<OsString>) -> Self {
-        Self {
-            command,
-            name: None,
-            shown_command: None,
-            program: String::new(),
-            input: String::new(),
-            skip: None,
-            instructions: None,
-            duration: None,
-            settings: Settings::default(),
-            trace: None,
-            instruction_trace: None,
-            cpu: None,
-        }
+        Self { command, ..Self::default() }
     }
 
     /// The name that the profile will have.

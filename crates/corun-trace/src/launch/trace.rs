@@ -85,7 +85,6 @@ impl Trace {
     }
 }
 
-/// A trace of instructions.
 pub(super) struct InstructionTrace(Pending);
 
 impl InstructionTrace {

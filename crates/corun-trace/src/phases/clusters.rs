@@ -96,7 +96,6 @@ impl<B: Behaviour> Clusters<B> {
         Some(self.unite((near.min(phase), near.max(phase))))
     }
 
-    /// The phases.
     pub(super) fn phases(&self) -> impl Iterator<Item = &B> {
         self.phases.iter().map(|(phase, _)| phase)
     }

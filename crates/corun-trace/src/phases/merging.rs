@@ -18,7 +18,7 @@ use crate::summary;
 /// Rates of a merged phase are means by instructions, shares of misses are means by the misses of a
 /// cache of [`PRIVATE_CACHE_BYTES`], and its footprint is the greatest one: whether its parts
 /// touched the same bytes is not known.
-pub fn merge_similar(recording: &mut Recording) {
+pub(crate) fn merge_similar(recording: &mut Recording) {
     let mut clusters = Clusters::default();
     let mut number: Vec<usize> = Vec::new();
     let renumber = |number: &mut Vec<usize>, union: Union| {

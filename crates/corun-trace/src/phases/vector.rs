@@ -6,7 +6,7 @@ use crate::engine::Figures;
 use crate::event::LINE_BYTES;
 
 /// Two behaviours less apart than this are one phase.
-pub const SAME_PHASE_DISTANCE: f64 = 0.35;
+pub(crate) const SAME_PHASE_DISTANCE: f64 = 0.35;
 
 /// Cache sizes in bytes whose misses are compared, and what a miss there costs at least, in
 /// cycles: it goes to the second level, to the last level, or to memory.
@@ -24,14 +24,14 @@ const ACCESS_WEIGHT: f64 = 0.5;
 /// an instruction. So a difference of 0.1 is 10 % in time on a machine with that cache, whether
 /// the program misses seldom or all the time.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct BehaviourVector {
+pub(crate) struct BehaviourVector {
     types: [f64; 5],
     accesses: [f64; 5],
 }
 
 impl BehaviourVector {
     /// That of a window's sums; of no instruction, all zero.
-    pub fn of_figures(figures: &Figures) -> Self {
+    pub(crate) fn of_figures(figures: &Figures) -> Self {
         let counters = &figures.counters;
         let instructions = counters.instructions.max(1) as f64;
         let share = |count: u64| count as f64 / instructions;
@@ -47,7 +47,7 @@ impl BehaviourVector {
     }
 
     /// That of a phase.
-    pub fn of_phase(phase: &Phase) -> Self {
+    pub(crate) fn of_phase(phase: &Phase) -> Self {
         let mix = &phase.mix;
         let types = [mix.loads_pki, mix.stores_pki, mix.branches_pki, mix.float_pki];
         let mpki = SIZES.map(|(bytes, _)| phase.curve.mpki(bytes as f64).value);
@@ -66,7 +66,7 @@ impl BehaviourVector {
     }
 
     /// The Manhattan distance, with the access vector at half weight.
-    pub fn distance(&self, other: &Self) -> f64 {
+    pub(crate) fn distance(&self, other: &Self) -> f64 {
         let manhattan = |some: &[f64; 5], others: &[f64; 5]| -> f64 {
             some.iter().zip(others).map(|(one, other)| (one - other).abs()).sum()
         };

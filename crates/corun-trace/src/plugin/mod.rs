@@ -14,4 +14,4 @@ mod session;
 mod syscalls;
 mod tap;
 
-pub use options::{BadOption, PluginOptions};
+pub(crate) use options::PluginOptions;

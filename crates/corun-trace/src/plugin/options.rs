@@ -5,56 +5,46 @@ use std::path::{Path, PathBuf};
 use crate::settings::Settings;
 
 /// The plug-in's options.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PluginOptions {
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct PluginOptions {
     /// The folder of all processes' reports, with the file of the numbers they share.
-    pub report: PathBuf,
+    pub(crate) report: PathBuf,
     /// Stop after this many instructions of all processes.
-    pub instructions: Option<u64>,
+    pub(crate) instructions: Option<u64>,
     /// Leave out so many instructions of this program.
-    pub skip: Option<u64>,
+    pub(crate) skip: Option<u64>,
     /// When the process started that executed this program, in nanoseconds of the monotonic
     /// clock; else it is a process's first program.
-    pub process_started_ns: Option<u64>,
+    pub(crate) process_started_ns: Option<u64>,
     /// The blocked signals, one bit each, where whoever executed this program held all back.
-    pub blocked_signals: Option<u64>,
+    pub(crate) blocked_signals: Option<u64>,
     /// How it records.
-    pub settings: Settings,
+    pub(crate) settings: Settings,
     /// A trace file with its header, to which this program's accesses are added.
-    pub trace: Option<PathBuf>,
+    pub(crate) trace: Option<PathBuf>,
     /// A file to which the instructions of this program's first thread are added.
-    pub instruction_trace: Option<PathBuf>,
+    pub(crate) instruction_trace: Option<PathBuf>,
     /// Watch nothing: every instruction gets a memory callback that returns at once. The
     /// baseline that the tracer's cost is measured against.
-    pub idle: bool,
+    pub(crate) idle: bool,
 }
 
 /// An option that is none, or whose value cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the plug-in does not understand '{0}'")]
-pub struct BadOption(String);
+pub(crate) struct BadOption(String);
 
 impl PluginOptions {
     /// PluginOptions with this folder and no limits.
-    pub fn new(report: PathBuf) -> Self {
-        Self {
-            report,
-            instructions: None,
-            skip: None,
-            process_started_ns: None,
-            blocked_signals: None,
-            settings: Settings::default(),
-            trace: None,
-            instruction_trace: None,
-            idle: false,
-        }
+    pub(crate) fn new(report: PathBuf) -> Self {
+        Self { report, ..Self::default() }
     }
 
     /// Reads the words.
     ///
     /// # Errors
     /// [`BadOption`] for the first that is wrong, or when `report` is missing.
-    pub fn parse<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Self, BadOption> {
+    pub(crate) fn parse<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Self, BadOption> {
         let mut options = Self::new(PathBuf::new());
         for word in words {
             let bad = || BadOption(word.to_owned());
@@ -80,7 +70,7 @@ impl PluginOptions {
     }
 
     /// The words, each to be put behind a comma.
-    pub fn words(&self) -> Vec<String> {
+    pub(crate) fn words(&self) -> Vec<String> {
         let report = escaped(&self.report);
         let mut words = vec![format!("report={report}")];
         words.extend(self.settings.words());

@@ -49,7 +49,7 @@ impl<W: Write> TraceWriter<W> {
     ///
     /// # Errors
     /// When there is no memory for the compression.
-    pub fn behind_header(out: W) -> Result<Self, TraceFileError> {
+    pub(crate) fn behind_header(out: W) -> Result<Self, TraceFileError> {
         let mut compressor = Compressor::new(LEVEL)?;
         compressor.set_parameter(CParameter::ChecksumFlag(true))?;
         Ok(Self {

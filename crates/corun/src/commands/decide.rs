@@ -12,7 +12,6 @@ use crate::cli::{DecideArgs, TableFormat};
 use crate::failure::{Failure, Outcome};
 use corun_report::{Columns, counted, json, round};
 
-/// The document.
 #[derive(Debug, Serialize)]
 struct Document<'a> {
     machine: String,

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// An answer.
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) head: String,

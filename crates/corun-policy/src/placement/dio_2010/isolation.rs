@@ -8,9 +8,7 @@ use crate::View;
 /// What an important thread is to have without other intensive ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::placement) enum Domain {
-    /// An LLC.
     Llc,
-    /// A package.
     Package,
 }
 

@@ -1,7 +1,7 @@
 //! A division of cores and ways that is held throughout a run.
 
 use corun_machine::{CpuSet, Machine};
-use corun_policy::{Action, ActionKind, CachePart, Event, Interval, Needs, Plan, Policy, View};
+use corun_policy::{Action, ActionKind, CachePart, Event, Needs, Plan, Policy, View};
 
 /// Ways are shared out so many at a time where all divisions are tried.
 pub(super) const WAYS_A_STEP: u32 = 4;
@@ -90,11 +90,8 @@ impl Policy for Held {
 
     fn needs(&self) -> Needs {
         Needs {
-            interval: Interval::Never,
-            counters: Vec::new(),
             controls: vec![ActionKind::Place, ActionKind::Partition],
-            solo_figures: false,
-            by_ways: false,
+            ..Needs::default()
         }
     }
 

@@ -12,7 +12,6 @@ use self::runs::{Manner, REQUEST_S, SERVICES, Scene};
 use crate::harness::{Figure, Page, PaperClaim, Programs, Study, StudyInputs};
 use crate::simulate::model_of;
 
-/// The study.
 pub(super) const STUDY: Study = Study {
     name: "parties",
     summary: "The loads at which services that share a machine meet their targets, under PARTIES and under fixed divisions",

@@ -74,7 +74,6 @@ impl PartitionedLlc {
         mix.iter().zip(&self.cpus).map(member).collect()
     }
 
-    /// Bytes of a way.
     pub(in crate::studies) fn way_bytes(&self) -> f64 {
         let llc = &self.model.machine().llcs()[0];
         llc.cache.map_or(0.0, |cache| cache.size_bytes as f64) / f64::from(self.ways)

@@ -23,7 +23,6 @@ pub(super) use self::llc::{MACHINE, PartitionedLlc};
 use self::search::Searched;
 use crate::harness::{Page, Programs, Study, StudyInputs};
 
-/// The study.
 pub(super) const STUDY: Study = Study {
     name: "partitioning",
     summary: "Partitions and clusters of a cache's ways: how many, how near policies are, what the best is",

@@ -19,7 +19,6 @@ use self::measure::{Traced, together, traces};
 use self::model::{SharedCache, repeated};
 use crate::harness::{Page, Programs, Study, StudyInputs};
 
-/// The study.
 pub(super) const STUDY: Study = Study {
     name: "prediction",
     summary: "The laws of space against a reference cache that replays the programs' traces",

@@ -1,7 +1,7 @@
 //! A clustering that was found beforehand, held throughout a run.
 
 use corun_policy::{
-    Action, ActionKind, CachePart, Event, Interval, Needs, Partition, Plan, Policy, View,
+    Action, ActionKind, CachePart, Event, Needs, Partition, Plan, Policy, View,
 };
 
 /// Gives each program the ways of its cluster, by its name: a program that is started again gets them again.
@@ -26,11 +26,8 @@ impl Policy for Held {
 
     fn needs(&self) -> Needs {
         Needs {
-            interval: Interval::Never,
-            counters: Vec::new(),
             controls: vec![ActionKind::Partition],
-            solo_figures: false,
-            by_ways: false,
+            ..Needs::default()
         }
     }
 

@@ -16,7 +16,6 @@ use self::runs::{Contest, MixResult};
 use super::partitioning::PartitionedLlc;
 use crate::harness::{Page, Programs, Study, StudyInputs};
 
-/// The study.
 pub(super) const STUDY: Study = Study {
     name: "rivals",
     summary: "All partitioning policies side by side as on a real machine, beside the best clustering; DINO on two nodes",

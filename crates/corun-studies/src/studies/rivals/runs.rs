@@ -86,7 +86,6 @@ pub(super) struct MixResult {
     /// The clustering of the least unfairness by the model, held throughout.
     pub(super) best: MixRun,
     pub(super) is_proven: bool,
-    /// As [`policies`].
     pub(super) by_policy: Vec<MixRun>,
 }
 

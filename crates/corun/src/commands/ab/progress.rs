@@ -35,7 +35,6 @@ impl Progress {
         self.write(&PairLine::from(progress));
     }
 
-    /// At the end.
     pub(super) fn end(&mut self, conclusion: &Conclusion, load: Option<Noise>, arguments: &AbArgs) {
         self.write(&document(conclusion, load, arguments));
     }

@@ -33,7 +33,6 @@ const MOST_OFFERED: usize = 5;
 const COUNTERS: [CounterKind; 3] =
     [CounterKind::Instructions, CounterKind::Cycles, CounterKind::LlcMisses];
 
-/// The document.
 #[derive(Debug, Serialize)]
 struct Document {
     #[serde(flatten)]
