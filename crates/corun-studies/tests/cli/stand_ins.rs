@@ -57,7 +57,7 @@ fn the_rivals_stand_beside_the_best_clustering() {
     let fixture = Fixture::with_stand_ins();
     let words = ["rivals", "--mixes", "1", "--seeds", "1", "--instructions", "20"];
     let study = study(&fixture, &words);
-    for (id, policies) in [("known", 13), ("measured", 8)] {
+    for (id, policies) in [("known", 13), ("measured", 9)] {
         let rows = rows(&study, id);
         assert_eq!(rows.len(), policies + 1);
         let best = number(rows.last().unwrap(), 1);
@@ -65,7 +65,7 @@ fn the_rivals_stand_beside_the_best_clustering() {
         // Every policy ran to its end: its turnaround is known.
         assert!(rows.iter().all(|row| number(row, 6).is_finite()));
     }
-    assert_eq!(rows(&study, "sizes").len(), 13 + 8);
+    assert_eq!(rows(&study, "sizes").len(), 13 + 9);
     for row in rows(&study, "nodes") {
         // A placement that is held moves nobody, and nothing is much better than the best one.
         assert!(number(row, 1) > -2.0, "{row}");
