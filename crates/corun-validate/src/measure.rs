@@ -315,7 +315,7 @@ impl Rounds<'_> {
     fn solo(&mut self, done: f64, subject: usize) -> Result<Option<SoloRun>, RunError> {
         let mut best: Option<SoloRun> = None;
         for _ in 0..=REPEATS {
-            let Some(run) = self.once(done, subject)? else { return Ok(None) };
+            let Some(run) = self.once(done, subject)? else { break };
             self.timed.push(run.additions_per_cycle);
             if best.is_none_or(|best| best.additions_per_cycle < run.additions_per_cycle) {
                 best = Some(run);
@@ -351,7 +351,7 @@ impl Rounds<'_> {
     fn group(&mut self, done: f64, group: &[usize]) -> Result<Option<GroupRun>, RunError> {
         let mut best: Option<GroupRun> = None;
         for _ in 0..=REPEATS {
-            let Some(run) = self.once_together(done, group)? else { return Ok(None) };
+            let Some(run) = self.once_together(done, group)? else { break };
             self.transfers_ns.push(run.line_transfer_ns);
             self.nearness.learn(run.line_transfer_ns);
             let is_near = self.is_together(&run);

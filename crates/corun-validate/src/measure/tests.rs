@@ -183,6 +183,14 @@ fn a_run_that_reaches_its_limit_is_lost_alone() {
     assert_eq!((slowdowns[1].median, slowdowns[1].rounds), (2.0, 3));
 }
 
+/// A repeated run that reaches its limit leaves what the run before it told.
+#[test]
+fn a_late_repetition_leaves_the_run_before_it() {
+    let found = Modelled::of([&[FREE, (2.0, 2.5), LATE]]).measured(1, Vec::new());
+    let solo = found.solo[0].clone().unwrap();
+    assert_eq!((solo.cpu_s.median, solo.had_core), (2.0, false));
+}
+
 /// One that never ends in time is left out, by its first run or by all later ones.
 #[test]
 fn who_never_ends_in_time_is_left_out() {
