@@ -9,8 +9,8 @@ use parquet::errors::{ParquetError, Result};
 use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::record::{Field, List};
 use parquet::schema::parser::parse_message_type;
-use serde_json::Value;
 
 use crate::row::SweepRow;
 
@@ -145,15 +145,99 @@ fn column<T: DataType, W: Write + Send>(
 /// The rows of a Parquet file that [`write`] wrote.
 pub(crate) fn read(bytes: Vec<u8>) -> Result<Vec<SweepRow>> {
     let file = SerializedFileReader::new(bytes::Bytes::from(bytes))?;
-    file.get_row_iter(None)?.map(|row| row_of(row?.to_json_value())).collect()
+    file.get_row_iter(None)?.map(|row| row_of(&ParquetRow(row?))).collect()
 }
 
-fn row_of(mut row: Value) -> Result<SweepRow> {
-    // Parquet's `int64` has a sign, and a seed has none.
-    if let Some(seed) = row["seed"].as_i64() {
-        row["seed"] = seed.cast_unsigned().into();
+/// A row of the file, by name of column.
+struct ParquetRow(parquet::record::Row);
+
+impl ParquetRow {
+    fn field(&self, name: &str) -> Result<&Field> {
+        let mut columns = self.0.get_column_iter();
+        let found = columns.find(|(column, _)| *column == name).map(|(_, field)| field);
+        found.ok_or_else(|| ParquetError::General(format!("no column `{name}`")))
     }
-    serde_json::from_value(row).map_err(|error| ParquetError::General(error.to_string()))
+
+    fn wrong<T>(name: &str) -> Result<T> {
+        Err(ParquetError::General(format!("column `{name}` is of another type")))
+    }
+
+    fn text(&self, name: &str) -> Result<String> {
+        self.maybe_text(name)?.map_or_else(|| Self::wrong(name), Ok)
+    }
+
+    fn maybe_text(&self, name: &str) -> Result<Option<String>> {
+        match self.field(name)? {
+            Field::Str(text) => Ok(Some(text.clone())),
+            Field::Null => Ok(None),
+            _ => Self::wrong(name),
+        }
+    }
+
+    fn number(&self, name: &str) -> Result<Option<f64>> {
+        match self.field(name)? {
+            Field::Double(value) => Ok(Some(*value)),
+            Field::Null => Ok(None),
+            _ => Self::wrong(name),
+        }
+    }
+
+    fn list(&self, name: &str) -> Result<&List> {
+        match self.field(name)? {
+            Field::ListInternal(list) => Ok(list),
+            _ => Self::wrong(name),
+        }
+    }
+
+    fn seed(&self) -> Result<Option<u64>> {
+        match self.field("seed")? {
+            Field::Long(value) => Ok(Some(*value as u64)),
+            Field::Null => Ok(None),
+            _ => Self::wrong("seed"),
+        }
+    }
+
+    fn proven(&self) -> Result<Option<bool>> {
+        match self.field("proven")? {
+            Field::Bool(value) => Ok(Some(*value)),
+            Field::Null => Ok(None),
+            _ => Self::wrong("proven"),
+        }
+    }
+}
+
+fn row_of(row: &ParquetRow) -> Result<SweepRow> {
+    let apps = row.list("apps")?.elements().iter().map(|app| match app {
+        Field::Str(text) => Ok(text.clone()),
+        _ => ParquetRow::wrong("apps"),
+    });
+    let slowdown = row.list("slowdown")?.elements().iter().map(|slowdown| match slowdown {
+        Field::Double(value) => Ok(*value),
+        _ => ParquetRow::wrong("slowdown"),
+    });
+    Ok(SweepRow {
+        machine: row.text("machine")?,
+        mix: row.text("mix")?,
+        apps: apps.collect::<Result<_>>()?,
+        policy: row.text("policy")?,
+        kind: row.text("kind")?,
+        seed: row.seed()?,
+        mean_slowdown: row.number("mean_slowdown")?,
+        stp: row.number("stp")?,
+        unfairness: row.number("unfairness")?,
+        worst_slowdown: row.number("worst_slowdown")?,
+        migrations: row.number("migrations")?,
+        llc_migrations: row.number("llc_migrations")?,
+        standard_error: row.number("standard_error")?,
+        proven: row.proven()?,
+        slowdown: slowdown.collect::<Result<_>>()?,
+        error: row.maybe_text("error")?,
+        machine_hash: row.text("machine_hash")?,
+        mix_hash: row.text("mix_hash")?,
+        policy_hash: row.text("policy_hash")?,
+        hash: row.text("hash")?,
+        version: row.text("version")?,
+    })
 }
 
 #[cfg(test)]
