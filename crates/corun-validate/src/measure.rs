@@ -161,7 +161,7 @@ pub(crate) fn measure_on(
     Ok(rounds.finish(plan, whole))
 }
 
-/// What rounds gave, the first or the further ones. None for a run that reached its time limit or of whom is left out.
+/// What rounds gave, the first or the further ones. None for a run that reached its time limit, and for one of a program that is left out.
 struct Runs {
     /// Runs by subject and round.
     solo: Vec<Vec<Option<SoloRun>>>,
