@@ -2,7 +2,7 @@
 //!
 //! Between sizes it is the power law of the curves by which `corun` estimates programs without profiles. Those curves say
 //! how unsure they are as well, and decide as fairly where all is counted exactly. Under noise they cost more
-//! (docs/partitioning.md); hence the extremes that the points allow here.
+//! (docs/studies/partitioning.md); hence the extremes that the points allow here.
 
 use crate::partitioning::online::Cache;
 use crate::partitioning::online::window::Sample;

@@ -33,7 +33,7 @@ pub(super) const STUDY: Study = Study {
     seeds: Some(1),
     options: LfocArgs::augment_args,
     page,
-    explained_in: "docs/partitioning.md",
+    explained_in: "docs/studies/partitioning.md",
 };
 
 /// A part of the study.

@@ -19,7 +19,7 @@ pub(super) const STUDY: Study = Study {
     seeds: Some(1),
     options: PartiesArgs::augment_args,
     page,
-    explained_in: "docs/partitioning.md",
+    explained_in: "docs/studies/partitioning.md",
 };
 
 /// Its own options.

@@ -30,7 +30,7 @@ pub(super) const STUDY: Study = Study {
     seeds: None,
     options: PartitioningArgs::augment_args,
     page,
-    explained_in: "docs/partitioning.md",
+    explained_in: "docs/studies/partitioning.md",
 };
 
 /// Its own options.

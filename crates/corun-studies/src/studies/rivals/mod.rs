@@ -23,7 +23,7 @@ pub(super) const STUDY: Study = Study {
     seeds: Some(3),
     options: RivalsArgs::augment_args,
     page,
-    explained_in: "docs/partitioning.md",
+    explained_in: "docs/studies/partitioning.md",
 };
 
 /// Its own options.
