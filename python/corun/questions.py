@@ -149,7 +149,7 @@ def place(
     Parameters
     ----------
     apps
-        Names or :class:`Profile` objects; one may stand again.
+        Names or :class:`Profile` objects; a program may be named several times.
     policy
         A policy that places, by name or your own, or ``optimal`` or ``worst``, or
         ``optimal-cluster``, which also clusters the ways of each LLC.
@@ -237,7 +237,7 @@ def partition(
     Parameters
     ----------
     apps
-        Names or :class:`Profile` objects; one may stand again.
+        Names or :class:`Profile` objects; a program may be named several times.
     policy
         A partitioning policy, or ``optimal`` or ``worst``.
     masks

@@ -58,7 +58,7 @@ pub(crate) enum ProfilesCommand {
 /// Where programs come from.
 #[derive(Debug, Args)]
 pub(crate) struct ProfilesArgs {
-    /// A folder of profiles, a profile or a CSV of solo figures, or a list of such and of `shipped`
+    /// A folder of profiles, a profile or a CSV of solo figures, or a list of these and of `shipped`
     /// [default: the shipped library]
     #[arg(long, value_name = "PATH")]
     pub(crate) profiles: Option<PathBuf>,
@@ -177,10 +177,10 @@ pub(crate) struct ProfileArgs {
     /// What it works on, for people; stands in the profile
     #[arg(long, value_name = "TEXT")]
     pub(crate) input: Option<String>,
-    /// Stop after so many instructions, such as 200M or 1.5G
+    /// Stop after this many instructions, such as 200M or 1.5G
     #[arg(long, value_name = "N", value_parser = instructions)]
     pub(crate) instructions: Option<u64>,
-    /// Stop after so many seconds
+    /// Stop after this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) duration: Option<f64>,
     /// Follow every cache line, however many there are
@@ -189,16 +189,16 @@ pub(crate) struct ProfileArgs {
     /// Follow this share of the cache lines, such as 0.01
     #[arg(long, value_name = "SHARE", value_parser = sampling_rate, conflicts_with = "max_lines")]
     pub(crate) sampling_rate: Option<SamplingRate>,
-    /// Follow so many cache lines at most, by a share that falls as the footprint grows [default: 8192]
+    /// Follow at most this many cache lines, by a share that falls as the footprint grows [default: 8192]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=1 << 30))]
     pub(crate) max_lines: Option<u64>,
-    /// Tell phases apart by windows of so many instructions [default: 10000000]
+    /// Tell phases apart by windows of this many instructions [default: 10000000]
     #[arg(long, value_name = "INSTRUCTIONS", value_parser = instructions_of_a_window)]
     pub(crate) window: Option<u64>,
     /// Leave instruction fetches out of the curve
     #[arg(long)]
     pub(crate) no_fetches: bool,
-    /// Leave out so many instructions of the program's beginning
+    /// Leave out this many instructions at the program's beginning
     #[arg(long, value_name = "N", value_parser = instructions)]
     pub(crate) skip: Option<u64>,
     /// Leave out the kernel's part: calls, page faults and pages that it clears, as simulators do that run a program alone
@@ -242,7 +242,7 @@ pub(crate) struct ProgramArgs {
     pub(crate) machine: String,
     #[command(flatten)]
     pub(crate) library: ProfilesArgs,
-    /// The programs, by profile name; a name may stand again
+    /// The programs, by profile name; a program may be named several times
     #[arg(long, value_name = "A,B,..", value_delimiter = ',', required = true)]
     pub(crate) apps: Vec<String>,
 }
@@ -281,13 +281,13 @@ pub(crate) struct PlaceArgs {
     /// What `optimal` optimises (and `worst` makes worst); every policy is judged by it
     #[arg(long, value_enum, default_value = "antt")]
     pub(crate) objective: ObjectiveName,
-    /// Keep everybody to a slowdown of X (`optimal`, and policies that know such a target), and say who is slower
+    /// Keep every program to a slowdown of X (`optimal`, and policies that know such a target), and name those slower
     #[arg(long, value_name = "X", value_parser = slowdown, conflicts_with = "dask")]
     pub(crate) target_slowdown: Option<f64>,
     /// Seed of the policies that draw at random
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Stop the search for the optimum after so long and give the best found
+    /// Stop the search for the optimum after this time and give the best found
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) time_limit: Option<f64>,
     /// Address of a Dask scheduler whose workers search the optimum, or `local` for processes on this machine
@@ -314,16 +314,16 @@ pub(crate) struct PartitionArgs {
     pub(crate) machine: String,
     #[command(flatten)]
     pub(crate) library: ProfilesArgs,
-    /// The programs, by profile name; a name may stand again
+    /// The programs, by profile name; a program may be named several times
     #[arg(long, value_name = "A,B,..", value_delimiter = ',', required = true)]
     pub(crate) apps: Vec<String>,
     /// A partitioning policy, or `optimal` or `worst`
     #[arg(long, value_name = "NAME", conflicts_with = "masks")]
     pub(crate) policy: Option<String>,
-    /// The optimum may let programs share the ways of a cluster; else each has ways of its own
+    /// Let programs share the ways of a cluster in the optimum; else each has ways of its own
     #[arg(long)]
     pub(crate) cluster: bool,
-    /// Stop the search for an optimum after so long and give the best found
+    /// Stop the search for an optimum after this time and give the best found
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) time_limit: Option<f64>,
     /// Given ways, for each program a mask such as 0x7c
@@ -338,11 +338,11 @@ pub(crate) struct PartitionArgs {
     /// What partitions are judged by, and what `optimal` optimises
     #[arg(long, value_enum, default_value = "stp")]
     pub(crate) objective: PartitionObjectiveName,
-    /// Say who is slower than X; policies that can keep everybody to it (`fair-clusters`, taken where none is
-    /// named)
+    /// Name the programs slower than X; `fair-clusters`, taken where no policy is named, keeps every program
+    /// to X where it can
     #[arg(long, value_name = "X", value_parser = slowdown)]
     pub(crate) target_slowdown: Option<f64>,
-    /// Also show the partitions than which none is both fairer and of higher throughput
+    /// Also show the Pareto front: partitions than which none is both fairer and of higher throughput
     #[arg(long)]
     pub(crate) pareto: bool,
     /// Ways of the LLC, each as large as the machine's [default: the machine's]
@@ -351,7 +351,7 @@ pub(crate) struct PartitionArgs {
     /// The fewest ways of a partition [default: the machine's minimum, else 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) min_ways: Option<u32>,
-    /// Set a policy's parameter; may stand again (docs/partitioning.md)
+    /// Set a policy's parameter; may be given several times (docs/partitioning.md)
     #[arg(long, value_name = "NAME=VALUE", value_parser = parameter)]
     pub(crate) set: Vec<(String, f64)>,
     /// Seed of the policies that draw at random
@@ -382,10 +382,10 @@ pub(crate) struct CompareArgs {
     pub(crate) machine: Option<String>,
     #[command(flatten)]
     pub(crate) library: ProfilesArgs,
-    /// The programs, by profile name; a name may stand again
+    /// The programs, by profile name; a program may be named several times
     #[arg(long, value_name = "A,B,..", value_delimiter = ',')]
     pub(crate) apps: Vec<String>,
-    /// The policies; `dio+lfoc` places by the one and partitions by the other; `dio:half-life-intervals=2` sets
+    /// The policies; `dio+lfoc` places by `dio` and partitions by `lfoc`; `dio:half-life-intervals=2` sets
     /// a parameter [default: all that place]
     #[arg(long, alias = "policies", value_name = "P,Q,..", value_delimiter = ',')]
     pub(crate) policy: Vec<String>,
@@ -396,8 +396,8 @@ pub(crate) struct CompareArgs {
     /// file the profile's]
     #[arg(long, value_name = "N", value_parser = instructions_of_a_run)]
     pub(crate) instructions: Option<u64>,
-    /// Show policies the machine as poorly as `corun run` sees a real one: in ticks, late, without switch
-    /// events; SETTINGS are tick-ms, late-ms, missing, groups, noise, failed, refused (see docs/simulator.md)
+    /// Show policies the machine as `corun run` sees a real one: in ticks, late, without switch events;
+    /// SETTINGS are tick-ms, late-ms, missing, groups, noise, failed, refused (see docs/simulator.md)
     #[arg(
         long,
         value_name = "SETTING=VALUE,..",
@@ -406,10 +406,10 @@ pub(crate) struct CompareArgs {
         default_missing_value = ""
     )]
     pub(crate) as_live: Option<String>,
-    /// By what the bounds are the best and the worst, and how far above the best the policies are
+    /// The objective by which the best and the worst are found, and the distance from the best is told
     #[arg(long, value_enum, default_value = "antt")]
     pub(crate) objective: ObjectiveName,
-    /// Stop the search for the optimum (and the worst) after so long each
+    /// Stop the search for the optimum, and that for the worst, after this time each
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "60")]
     pub(crate) time_limit: f64,
     #[command(flatten)]
@@ -420,7 +420,7 @@ pub(crate) struct CompareArgs {
     /// Also write an HTML page
     #[arg(long, value_name = "FILE.html")]
     pub(crate) report: Option<PathBuf>,
-    /// Also write who ran where when under each policy, with the first seed, for a trace viewer
+    /// Also write which thread ran where and when under each policy, with the first seed, for a trace viewer
     /// (ui.perfetto.dev)
     #[arg(long, value_name = "FILE.json")]
     pub(crate) trace: Option<PathBuf>,
@@ -436,7 +436,7 @@ pub(crate) struct CompareArgs {
   corun replay --cache 2MiB/16 gzip.trace sort.trace
   corun replay --cache 2MiB/16 --masks 0xff,0xff00 gzip.trace sort.trace")]
 pub(crate) struct ReplayArgs {
-    /// The traces, as `corun profile --trace` writes them; one may stand again
+    /// The traces, as `corun profile --trace` writes them; a trace may be given several times
     #[arg(value_name = "FILE.trace", required = true)]
     pub(crate) traces: Vec<PathBuf>,
     /// The shared cache: its size in KiB, MiB or GiB and its ways, or `full` for one set of all
@@ -457,7 +457,7 @@ pub(crate) struct ReplayArgs {
     /// Time of a miss
     #[arg(long, value_name = "NS", default_value = "90", value_parser = nanoseconds)]
     pub(crate) latency_ns: f64,
-    /// Time that the memory controller works on a line, others waiting; 0: it serves all at once
+    /// Time for which the memory controller works on a line while others wait; 0: it serves all lines at once
     #[arg(long, value_name = "NS", default_value = "0", value_parser = nanoseconds)]
     pub(crate) service_ns: f64,
     /// Cycles an instruction without misses: one for all, or one a trace
@@ -466,7 +466,7 @@ pub(crate) struct ReplayArgs {
     /// The cores' clock
     #[arg(long, value_name = "MHZ", default_value = "2000", value_parser = megahertz)]
     pub(crate) clock_mhz: f64,
-    /// When it ends; programs that are through begin again
+    /// When the replay ends; programs that have ended begin again
     #[arg(long, value_enum, default_value = "longest")]
     pub(crate) until: UntilName,
     /// Passes of each program before its figures begin

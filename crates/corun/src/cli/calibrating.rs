@@ -9,7 +9,7 @@ use super::values::DocumentFormat;
 /// `corun calibrate`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  corun calibrate                           measure this machine; --machine this is as measured from then on
+  corun calibrate                           measure this machine, for --machine this
   corun calibrate --output other.toml --report other.html
   sudo corun calibrate --system             for all users, and for the daemon
   corun calibrate --quick --format json     in a few seconds")]
@@ -23,16 +23,16 @@ pub(crate) struct CalibrateArgs {
     /// Measure in a few seconds, with fewer rounds and coarser steps
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Take no more memory than if so much were free, in MiB [default: what is free]
+    /// Measure as if only this many MiB of memory were free [default: what is free]
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(64..))]
     pub(crate) memory: Option<u64>,
-    /// Write the machine file also where a better one, or one that somebody wrote, makes way for it
+    /// Write the machine file also where it replaces a better one, or one that somebody wrote
     #[arg(long)]
     pub(crate) force: bool,
     /// Write a page with all figures and curves
     #[arg(long, value_name = "FILE.html")]
     pub(crate) report: Option<PathBuf>,
-    /// How the figures are written
+    /// Format of the output
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: DocumentFormat,
 }

@@ -12,10 +12,10 @@ use super::values::DocumentFormat;
 /// `corun explain`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Looks for some seconds and changes nothing. Each cause comes with the share of the program's active time that it \
-takes (all time but that in which the program sleeps by its own wish), how sure that is, and a command that would help. \
-What cannot be told here is said, with what would tell it. Neighbours are told apart by stored profiles, which are found \
-by their command lines; without root only this user's processes are seen.
+Watches the program for some seconds and changes nothing. Each cause comes with the share of the program's active time \
+that it takes (all time but that in which the program sleeps by its own wish), how sure that share is, and a command that \
+would help. Where this machine cannot tell something, corun says so, and what would tell it. Neighbours are known by \
+stored profiles, which are found by command lines; without root only this user's processes are seen.
 
 Examples:
   corun explain 1234
@@ -27,25 +27,25 @@ pub(crate) struct ExplainArgs {
     #[arg(value_name = "PID|UNIT", value_parser = NonEmptyStringValueParser::new())]
     #[arg(required_unless_present = "cgroup", conflicts_with = "cgroup")]
     pub(crate) target: Option<String>,
-    /// Instead: a cgroup and those below it, as of a container or a pod: a path below the root of cgroups, or a pattern
+    /// In place of a process: a cgroup and those below it, such as a container's or a pod's, by path or pattern
     #[arg(long, value_name = "PATH")]
     pub(crate) cgroup: Option<String>,
-    /// How long to look
+    /// Seconds for which the program is watched
     #[arg(long, value_name = "SECONDS", default_value = "3", value_parser = seconds)]
     pub(crate) duration: f64,
     /// The program's stored profile [default: found by its command line]
     #[arg(long, value_name = "NAME")]
     pub(crate) profile: Option<String>,
-    /// Folder or file of stored profiles, or a list of such and of `shipped` [default: the shipped ones]
+    /// Folder or file of stored profiles, or a list of these and of `shipped` [default: the shipped profiles]
     #[arg(long, value_name = "PATH")]
     pub(crate) profiles: Option<PathBuf>,
     /// Where counters come from
     #[arg(long, value_enum, default_value = "auto")]
     pub(crate) counters: CountersName,
-    /// This machine as a file describes it, with what Linux does not tell [default: as it is found]
+    /// A machine file of this machine, with what Linux does not tell [default: as Linux shows it]
     #[arg(long, value_name = "FILE")]
     pub(crate) machine: Option<PathBuf>,
-    /// How it is written
+    /// Format of the output
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: DocumentFormat,
 }

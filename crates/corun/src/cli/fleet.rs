@@ -71,13 +71,13 @@ pub(crate) struct ServeExtenderArgs {
     /// A machine that nodes say they are: a preset or machine file; may be given several times
     #[arg(long, value_name = "NAME|FILE", required = true)]
     pub(crate) machine: Vec<String>,
-    /// Where it listens
+    /// The address to listen at
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8888")]
     pub(crate) listen: std::net::SocketAddr,
     /// Every hardware thread is a CPU that pods ask for, as it is to the kubelet, not one of each core
     #[arg(long)]
     pub(crate) threads: bool,
-    /// A node's report that is older is not believed
+    /// Ignore a node's report that is older than this
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(crate) oldest: u64,
     #[command(flatten)]
@@ -99,7 +99,7 @@ pub(crate) struct DescribeNodeArgs {
     /// A list of pods as JSON [default: stdin]
     #[arg(long, value_name = "FILE")]
     pub(crate) pods: Option<PathBuf>,
-    /// Measure for so long how many CPUs each pod keeps busy, from the cgroups of this node
+    /// Measure for this time how many CPUs each pod keeps busy, from the cgroups of this node
     #[arg(long, value_name = "SECONDS", value_parser = corun_cli::seconds)]
     pub(crate) measure: Option<f64>,
     /// Where the node's proc/ and sys/ are

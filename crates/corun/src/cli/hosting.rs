@@ -12,22 +12,22 @@ use super::values::{interval, parameter, spill_after};
 /// Where counters come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CountersName {
-    /// The hardware where it counts, and stored profiles
+    /// Hardware counters where there are any, and stored profiles
     Auto,
-    /// The hardware's counters
+    /// Hardware counters alone
     Perf,
     /// Stored profiles alone
     Profiles,
-    /// The model: real threads, counters computed from where they are
+    /// Counters that the model computes from where the real threads run
     Model,
 }
 
 /// What places threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PlacerName {
-    /// Each thread's affinity: it runs there and nowhere else
+    /// Each thread's affinity: the thread runs on these CPUs and nowhere else
     Affinity,
-    /// A scheduler in the kernel: it runs there while there is room
+    /// A scheduler in the kernel: the thread runs on these CPUs while there is room
     SchedExt,
     /// The scheduler in the kernel where there can be one, else affinity
     Auto,
@@ -64,28 +64,28 @@ impl From<PlacerName> for Placer {
 /// A policy and what it goes by, as typed.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PolicyArgs {
-    /// The policy, one that corun doctor names; `dio+lfoc` places by the one and partitions by the other
+    /// The policy, one that corun doctor names; `dio+lfoc` places by `dio` and partitions by `lfoc`
     #[arg(long, value_name = "NAME", default_value = "dio")]
     pub(crate) policy: String,
     /// Where counters come from
     #[arg(long, value_enum, default_value = "auto")]
     pub(crate) counters: CountersName,
-    /// Folder or file of stored profiles, or a list of such and of `shipped` [default: the shipped ones]
+    /// Folder or file of stored profiles, or a list of these and of `shipped` [default: the shipped profiles]
     #[arg(long, value_name = "PATH")]
     pub(crate) profiles: Option<PathBuf>,
     /// Time between two decisions [default: the policy's own]
     #[arg(long, value_name = "TIME", value_parser = interval)]
     pub(crate) interval: Option<f64>,
-    /// This machine as a file describes it, with what Linux does not tell [default: as it is found]
+    /// A machine file of this machine, with what Linux does not tell [default: as Linux shows it]
     #[arg(long, value_name = "FILE")]
     pub(crate) machine: Option<PathBuf>,
     /// Where journals are kept [default: /run/corun, for other users their runtime folder]
     #[arg(long, value_name = "DIR")]
     pub(crate) journals: Option<PathBuf>,
-    /// Make only plans that the model expects to help, and undo those that the counters show to harm
+    /// Make only plans that the model expects to help, and undo plans that the counters show to harm
     #[arg(long)]
     pub(crate) gate: bool,
-    /// Also act by a policy that did not pass an evaluation as live (corun doctor names them)
+    /// Also act by a policy that did not pass an evaluation as on a real machine (corun doctor names them)
     #[arg(long)]
     pub(crate) untested: bool,
     /// What places threads (docs/operating.md)
@@ -94,7 +94,7 @@ pub(crate) struct PolicyArgs {
     /// With --backend sched-ext: how long a thread waits for its CPUs before it runs elsewhere, or never
     #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = spill_after)]
     pub(crate) spill_after: f64,
-    /// Set a policy's parameter; may stand again (docs/policies.md, docs/partitioning.md)
+    /// Set a policy's parameter; may be given several times (docs/policies.md, docs/partitioning.md)
     #[arg(long, value_name = "NAME=VALUE", value_parser = parameter)]
     pub(crate) set: Vec<(String, f64)>,
 }
@@ -141,14 +141,14 @@ pub(crate) struct StartArgs {
 /// `corun run`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Decisions go to stderr as they are made, the summary when all is over. What programs print is theirs. \
-All that was changed is undone at the end, however it comes; after a kill -9, by the next corun run or \
+Decisions go to stderr as they are made, and a summary at the end. stdout is the programs' own. \
+Every change is undone at the end, also after a failure; after a kill -9, by the next corun run or \
 by corun restore.
 
 Examples:
   corun run mix.toml --policy dio
   corun run --policy di -- ./solver input.dat
-  corun run mix.toml --counters model --duration 30     programs without a command are stood in for")]
+  corun run mix.toml --counters model --duration 30     threads stand in for programs without a command")]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) programs: StartArgs,
@@ -160,10 +160,10 @@ pub(crate) struct RunArgs {
     /// Seed of policies that draw at random
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) seed: u64,
-    /// With --backend sched-ext: count who wakes whom, and say so at the end
+    /// With --backend sched-ext: count which program wakes which, and print the counts at the end
     #[arg(long)]
     pub(crate) wakers: bool,
-    /// End after so many seconds; programs that still run are ended
+    /// End after this many seconds; programs that still run are ended
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) duration: Option<f64>,
     /// Also write the summary as JSON

@@ -42,7 +42,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use corun_cli::UsageError;
 
-/// Decides who runs beside whom on a multicore Linux machine.
+/// Decides which programs run beside each other on a multicore Linux machine.
 #[derive(Debug, Parser)]
 #[command(name = "corun", version, arg_required_else_help = true, after_help = EXAMPLES)]
 pub(crate) struct Cli {
@@ -65,63 +65,63 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or bad input, 130 interrupted.";
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// What this machine can measure and control, and which policies run here
+    /// Say what this machine can measure and control, and which policies run here
     Doctor(DoctorArgs),
-    /// Why a running program is slow: the causes with their figures, how sure, and what would help
+    /// Why a running program is slow: each cause with its figures, how sure it is, and what would help
     Explain(ExplainArgs),
-    /// The tree of packages, caches, cores and CPUs: of this machine, a captured one or a preset
+    /// Draw the packages, caches, cores and CPUs of this machine, of a captured machine or of a preset
     Topology(TopologyArgs),
-    /// Measure this machine: clock, caches, memory, cores; --machine this is as measured from then on
+    /// Measure this machine's clock, caches, memory and cores; --machine this uses the result from then on
     Calibrate(CalibrateArgs),
-    /// Run programs here, alone and together, and compare their times with those predicted
+    /// Run programs here, alone and together, and compare their times with the predicted times
     Validate(ValidateArgs),
     /// The profile library: list it, show a program, import a table
     #[command(subcommand)]
     Profiles(ProfilesCommand),
     /// Run a program under the tracer and write its profile
     Profile(ProfileArgs),
-    /// How much programs slow each other down on given CPUs
+    /// Predict how much programs slow each other down on given CPUs
     Predict(PredictArgs),
-    /// One placement, by a policy or the exact optimum
+    /// Place programs once, by a policy or by the exact optimum
     Place(PlaceArgs),
-    /// Divide the ways of a last-level cache among programs: by a policy, or by given masks
+    /// Divide the ways of a last-level cache among programs, by a policy or by given masks
     Partition(PartitionArgs),
-    /// Policies side by side on a simulated machine, with the best and worst placement there is
+    /// Compare policies on a simulated machine with each other and with the best and the worst placement
     Compare(CompareArgs),
-    /// Many comparisons at once: machines x mixes x policies x seeds, here or on a Dask cluster
+    /// Run many comparisons: machines x mixes x policies x seeds, here or on a Dask cluster
     Sweep(SweepArgs),
-    /// Beyond one machine: which node of a cluster, beside which neighbours
+    /// For many machines: on which node of a cluster programs run, beside which neighbours
     #[command(subcommand)]
     Fleet(FleetCommand),
     /// Start programs here and schedule them; undo everything at the end
     Run(RunArgs),
-    /// Schedule what already runs here, as a service; changes nothing until told to
+    /// Schedule programs that run here already, as a service; changes nothing until its configuration says so
     Daemon(DaemonArgs),
     /// Check the daemon's configuration
     CheckConfig(CheckConfigArgs),
     #[command(hide = true)]
     StandIn(StandInArgs),
-    /// Recorded traces against a shared cache, access by access
+    /// Replay recorded traces against a shared cache, access by access
     Replay(ReplayArgs),
-    /// What something is worth here: it is on and off by turns, and the programs' progress is compared
+    /// Measure what a policy or a setting gains here, by switching it on and off by turns
     Ab(AbArgs),
-    /// What threads do, sample by sample: hardware events and the kernel's own
+    /// Count events of threads, sample by sample: the hardware's and the kernel's
     Stat(StatArgs),
-    /// A live view: who sits where, what they do, and what a policy would do about it
+    /// Watch live which threads run where, what they do, and what a policy would do about it
     Top(TopArgs),
-    /// A page in the browser: move programs on a drawn machine, compare policies, watch this machine
+    /// Serve a page for the browser: move programs on a drawn machine, compare policies, watch this machine
     Serve(ServeArgs),
-    /// Record what corun sees of running programs, look by look
+    /// Record what corun sees of running programs, look by look, for corun decide
     Record(RecordArgs),
-    /// What a policy would have decided over what `corun record` wrote
+    /// Ask a policy what it would have decided over a recording of `corun record`
     Decide(DecideArgs),
     /// Undo what a killed corun left behind
     Restore(RestoreArgs),
-    /// Is the machine as corun found it? What differs, if not
+    /// Say whether the machine is as corun found it, and what differs
     Verify(VerifyArgs),
-    /// What a shell needs to complete corun's commands, options and names with Tab
+    /// Print the script by which a shell completes corun's commands, options and names with Tab
     Completions(CompletionsArgs),
-    /// The manual pages: the first to read at once, or all as files
+    /// Print a manual page, or write all of them as files
     Man(ManArgs),
     /// Where the papers' experiments went: `corun-study`
     #[command(hide = true, disable_help_flag = true)]

@@ -13,7 +13,7 @@ const DAEMON_SOCKET: &str = "/run/corun/viewers.sock";
 /// `corun serve`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Prints a link and answers until Ctrl-C. The page is for whoever has the link: the server listens on this machine \
+Prints a link and answers until Ctrl-C. Who has the link can use the page: the server listens on this machine \
 alone, and every request needs the link's token. Nothing is changed, unless --act is given. The view Live shows processes as \
 they run: those of --pid, --user, --command, --unit, --cgroup, --config or a program to start; where nobody is named, all \
 programs of this user, for root all there are. corun looks only while the view is open.

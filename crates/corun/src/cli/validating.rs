@@ -13,9 +13,9 @@ use super::values::DocumentFormat;
 #[command(after_help = "Examples:
   scripts/record-library.sh -p inputs       put what the shipped programs read into a folder
   . inputs/environment                      and the environment that they were recorded in
-  corun validate --folder inputs            run them, and compare with what is predicted
+  corun validate --folder inputs            run the library's programs, and compare
   corun validate --folder inputs gzip xz --groups 1 --rounds 9
-  corun validate --profiles mine.toml       a program of one's own, recorded by corun profile")]
+  corun validate --profiles mine.toml       your own program, recorded by corun profile")]
 pub(crate) struct ValidateArgs {
     /// The programs, by profile name [default: all of the library]
     #[arg(value_name = "PROGRAM")]
@@ -29,7 +29,7 @@ pub(crate) struct ValidateArgs {
     /// The folder in which the recorded commands are run
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     pub(crate) folder: PathBuf,
-    /// How often everything is measured, by turns
+    /// How often everything is measured: the first rounds
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) rounds: u32,
     /// Further rounds, at most, of groups whose slowdown could become clear; 0: none
@@ -64,7 +64,7 @@ pub(crate) struct ValidateArgs {
     /// Write the plots alone
     #[arg(long, value_name = "FILE.svg")]
     pub(crate) svg: Option<PathBuf>,
-    /// How the figures are written
+    /// Format of the output
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: DocumentFormat,
 }

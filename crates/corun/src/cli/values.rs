@@ -115,9 +115,9 @@ pub(crate) enum IndexName {
 /// When a replay ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum UntilName {
-    /// When the first program is through
+    /// When the first program has ended
     First,
-    /// When all are; the figures are of whole passes
+    /// When all programs have ended; the figures are of whole passes
     Longest,
 }
 

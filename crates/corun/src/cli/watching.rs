@@ -11,29 +11,29 @@ use super::values::interval;
 /// Whom a command watches.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct TargetArgs {
-    /// A daemon's configuration: its programs are watched, with its policy, counters and profiles
-    /// where no option says otherwise
+    /// A daemon's configuration: its programs are watched, by its policy, counters and profiles where no
+    /// option says otherwise
     #[arg(long, value_name = "FILE")]
     #[arg(conflicts_with_all = ["pid", "user", "command", "arguments", "cgroup", "unit", "program"])]
     pub(crate) config: Option<PathBuf>,
     /// Running processes, with all their threads
     #[arg(short, long, value_name = "PID,..", value_delimiter = ',')]
     pub(crate) pid: Vec<u32>,
-    /// Processes of this user, by name or number; given again, of that user too
+    /// Processes of this user, by name or number; may be given several times
     #[arg(short, long, value_name = "USER")]
     pub(crate) user: Vec<String>,
-    /// Processes whose executable's or script's name matches, or its path where the pattern has a slash; given again,
-    /// that program's too
+    /// Processes whose executable's or script's name matches, or whose path where the pattern has a slash; may be given
+    /// several times
     #[arg(long, value_name = "PATTERN")]
     pub(crate) command: Vec<String>,
-    /// Processes whose whole command line matches; given again, or the other pattern
+    /// Processes whose whole command line matches; may be given several times
     #[arg(long, value_name = "PATTERN")]
     pub(crate) arguments: Vec<String>,
-    /// Processes of a cgroup and those below it: its path below the root of cgroups, or a pattern; given
-    /// again, of that cgroup too
+    /// Processes of a cgroup and those below it, by the path below the root of cgroups or a pattern; may be
+    /// given several times
     #[arg(long, value_name = "PATH")]
     pub(crate) cgroup: Vec<String>,
-    /// Processes of a systemd unit; given again, of that unit too
+    /// Processes of a systemd unit; may be given several times
     #[arg(long, value_name = "UNIT")]
     pub(crate) unit: Vec<String>,
     /// The stored profile of what is watched [default: found by its command line]
@@ -62,7 +62,7 @@ pub(crate) struct FigureArgs {
     /// Where counters come from [default: auto]
     #[arg(long, value_enum)]
     pub(crate) counters: Option<CountersName>,
-    /// Folder or file of stored profiles, or a list of such and of `shipped` [default: the shipped ones]
+    /// Folder or file of stored profiles, or a list of these and of `shipped` [default: the shipped profiles]
     #[arg(long, value_name = "PATH")]
     pub(crate) profiles: Option<PathBuf>,
     /// Time between two looks at the machine, such as 1s or 200ms
@@ -80,8 +80,8 @@ fn time_in_recording(text: &str) -> Result<f64, String> {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Nothing is changed. Where nobody is named, all programs of this user are watched, for root all there are, the \
-busiest first; --once shows the first 20 of them as a table. All options that say whom to watch must hold together, but each --pid is one by \
-itself. A program that is started has no input, and its output is dropped; it is ended with the view. In \
+busiest first; --once shows the first 20 of them as a table. A process is watched when all options that select processes fit it; each --pid selects one more \
+process. A program that is started has no input, and its output is dropped; it is ended with the view. In \
 a pattern * stands for any text and ? for one letter. Keys: ? lists them, / filters, g shows units and pods, q quits.
 
 --replay plays what corun record wrote, with a slider in time; a recording has no cgroups.
@@ -109,17 +109,17 @@ pub(crate) struct TopArgs {
     /// Seed of policies that draw at random
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) seed: u64,
-    /// Print what one interval shows, and end; of a recording, what its last look or that of --at shows
+    /// Print one interval as a table, and end; of a recording, its last look or that of --at
     #[arg(long)]
     pub(crate) once: bool,
-    /// Show what corun record wrote in the place of this machine
+    /// Show a recording of corun record in place of this machine
     #[arg(long, value_name = "FILE")]
     #[arg(conflicts_with_all = ["TargetArgs", "counters", "profiles", "interval"])]
     pub(crate) replay: Option<PathBuf>,
-    /// Begin so many seconds after the recording's first look
+    /// Begin this many seconds after the recording's first look
     #[arg(long, value_name = "SECONDS", value_parser = time_in_recording, requires = "replay")]
     pub(crate) at: Option<f64>,
-    /// How it is written
+    /// Format of the output
     #[arg(long, value_enum, default_value = "table", requires = "once")]
     pub(crate) format: TableFormat,
 }
@@ -136,14 +136,14 @@ Examples:
   corun record -o monday.corun --config /etc/corun/config.toml --duration 3600
   corun record -o solver.corun -T 200ms -- ./solver input.dat")]
 pub(crate) struct RecordArgs {
-    /// Where it is written
+    /// The file to write
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
     #[command(flatten)]
     pub(crate) targets: TargetArgs,
     #[command(flatten)]
     pub(crate) figures: FigureArgs,
-    /// End after so many seconds; a program that was started is ended then
+    /// End after this many seconds; a program that was started is ended then
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) duration: Option<f64>,
 }
@@ -162,7 +162,7 @@ pub(crate) struct DecideArgs {
     /// What corun record wrote
     #[arg(value_name = "FILE")]
     pub(crate) recording: PathBuf,
-    /// The policy; `dio+lfoc` places by the one and partitions by the other
+    /// The policy; `dio+lfoc` places by `dio` and partitions by `lfoc`
     #[arg(long, value_name = "NAME", default_value = "dio")]
     pub(crate) policy: String,
     /// Time between two decisions [default: the policy's own]
@@ -171,7 +171,7 @@ pub(crate) struct DecideArgs {
     /// Seed of policies that draw at random
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) seed: u64,
-    /// How it is written
+    /// Format of the output
     #[arg(long, value_enum, default_value = "table")]
     pub(crate) format: TableFormat,
 }

@@ -13,8 +13,8 @@ use crate::cli::values::{
 /// `corun doctor`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-For the current user; root sees and may do more. Nothing is changed, and the exit code is 0 whatever \
-is found.
+Answers for the current user; root sees and may do more. Nothing is changed, and the exit code is 0 \
+whatever is found.
 
 Examples:
   corun doctor
@@ -28,7 +28,7 @@ pub(crate) struct DoctorArgs {
     /// Also say of each policy that does not run here what it lacks and what would provide that
     #[arg(long)]
     pub(crate) policies: bool,
-    /// How it is written
+    /// Format of the output
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: DocumentFormat,
 }
@@ -36,16 +36,17 @@ pub(crate) struct DoctorArgs {
 /// `corun ab`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Turns something on and off by turns, in blocks of random length and order, and compares what the \
-metrics say. It ends when the overall effect is known to the wanted precision, when a program is \
-harmed, after --longest, or with Ctrl-C, and always turns it off last. What is turned on is a policy \
-over programs that run already (--pid, --unit, --cgroup) or that are started here and ended with it \
-(MIX or -- CMD), the policy of a daemon's configuration over its programs, whatever its `apply` \
-says, what --on and --off switch, or the kernel's own scheduling by last-level caches (--sched-cache).
+Switches something on and off, in blocks of random length and order, and compares the metrics of both \
+kinds of blocks. The experiment ends when the overall effect is known to the wanted precision, when a \
+program is harmed, after --longest, or with Ctrl-C, and always ends switched off. What is switched is one \
+of these: a policy over programs that run already (--pid, --unit, --cgroup) or that are started here and \
+ended with the experiment (MIX or -- CMD); the policy of a daemon's configuration over its programs, \
+whatever its `apply` says (--config); anything that two commands switch (--on, --off); or the kernel's own \
+scheduling by last-level caches (--sched-cache).
 
-Without a metric it compares each program's instructions a second, where the counters know them. \
-Programs that are started here print on stderr. The experiment also ends with the first of them that \
-ends by itself, where its mix does not say restart = true.
+Without a metric each program's instructions a second are compared, where the counters know them. \
+Programs that are started here print on stderr. The experiment also ends when the first of these programs \
+ends by itself, unless its mix says restart = true.
 
 Examples:
   corun ab mix.toml --policy dio
@@ -64,41 +65,41 @@ pub(crate) struct AbArgs {
     pub(crate) programs: StartArgs,
     #[command(flatten)]
     pub(crate) chosen: PolicyArgs,
-    /// A daemon's configuration: its policy over its programs is what is turned on and off
+    /// A daemon's configuration: its policy is switched on and off over its programs
     #[arg(long, value_name = "FILE")]
     #[arg(conflicts_with_all = ["on", "off", "StartArgs", "PolicyArgs"])]
     pub(crate) config: Option<PathBuf>,
-    /// Processes that run already, with all their threads: the policy is tried over them
+    /// Running processes, with all their threads, over which the policy is switched on and off
     #[arg(short, long, value_name = "PID,..", value_delimiter = ',')]
     #[arg(conflicts_with_all = ["config", "on", "off", "StartArgs", "unit", "cgroup"])]
     pub(crate) pid: Vec<u32>,
-    /// The same over the processes of a systemd unit; given again, of that unit too
+    /// The same for the processes of a systemd unit; may be given several times
     #[arg(long, value_name = "UNIT")]
     #[arg(conflicts_with_all = ["config", "on", "off", "StartArgs"])]
     pub(crate) unit: Vec<String>,
-    /// The same over the processes of a cgroup and those below it; given again, of that cgroup too
+    /// The same for the processes of a cgroup and those below it; may be given several times
     #[arg(long, value_name = "PATH")]
     #[arg(conflicts_with_all = ["config", "on", "off", "StartArgs"])]
     pub(crate) cgroup: Vec<String>,
-    /// A shell command that turns it on
+    /// A shell command that switches on what is measured
     #[arg(long, value_name = "CMD", requires = "off")]
     #[arg(conflicts_with_all = ["StartArgs", "PolicyArgs"])]
     pub(crate) on: Option<String>,
-    /// A shell command that turns it off, and leaves all as it was
+    /// A shell command that switches it off again, and leaves everything as it was
     #[arg(long, value_name = "CMD", requires = "on")]
     pub(crate) off: Option<String>,
-    /// What is on and off is the kernel's own scheduling by last-level caches (SCHED_CACHE); its switch ends as it was
-    /// found, after a kill -9 by corun restore
+    /// Switch the kernel's own scheduling by last-level caches (SCHED_CACHE) on and off; the switch ends as it was found,
+    /// after a kill -9 by corun restore
     #[arg(long)]
     #[arg(conflicts_with_all = ["config", "on", "off", "pid", "unit", "cgroup", "StartArgs", "PolicyArgs"])]
     pub(crate) sched_cache: bool,
-    /// Compare with the same policy by this backend, in the place of no policy
+    /// Compare with the same policy under this backend, in place of no policy
     #[arg(long, value_enum, value_name = "BACKEND", conflicts_with_all = ["on", "sched_cache"])]
     pub(crate) against: Option<PlacerName>,
-    /// A program, and a shell command that prints how it is doing: one number; may stand again
+    /// A program's name, and a shell command that prints one number, which says how the program is doing; may be given several times
     #[arg(long, value_name = "NAME=CMD", value_parser = named)]
     pub(crate) metric: Vec<(String, String)>,
-    /// The same for a count that grows, such as bytes written: its growth a second is compared
+    /// The same for a count that grows, such as bytes written; its growth a second is compared
     #[arg(long, value_name = "NAME=CMD", value_parser = named)]
     pub(crate) count: Vec<(String, String)>,
     /// The same by a Prometheus query whose answer is one number
@@ -107,25 +108,25 @@ pub(crate) struct AbArgs {
     /// The Prometheus server, such as http://localhost:9090
     #[arg(long, value_name = "URL", requires = "query")]
     pub(crate) prometheus: Option<String>,
-    /// Less is better: the metrics are latencies or the like
+    /// Less is better, as for latencies
     #[arg(long)]
     pub(crate) less_is_better: bool,
-    /// It is done when the overall effect is known to so many percent to either side
+    /// End when the overall effect is known to this many percent to either side
     #[arg(long, value_name = "PERCENT", value_parser = precision, default_value = "2")]
     pub(crate) precision: f64,
-    /// It is also done once the overall effect is surely above or surely below zero
+    /// Also end once the overall effect is surely above or surely below zero
     #[arg(long)]
     pub(crate) until_clear: bool,
-    /// It stops when a program surely loses more than this
+    /// Stop when a program surely loses more than this
     #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "5")]
     pub(crate) harm: f64,
-    /// It stops at once when a program loses this in a single block; 100: never
+    /// Stop at once when a program loses this much in a single block; 100: never
     #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "50")]
     pub(crate) collapse: f64,
-    /// The longest it takes
+    /// The most seconds that the experiment takes
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "3600")]
     pub(crate) longest: f64,
-    /// Mean length of a block, its washout aside
+    /// Mean length of a block, without its washout
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "20")]
     pub(crate) block: f64,
     /// Time at the start of each block that does not count
@@ -134,7 +135,7 @@ pub(crate) struct AbArgs {
     /// Time between two readings of a metric [default: 1, or half of --block where that is shorter]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) sample: Option<f64>,
-    /// How sure intervals are
+    /// How sure the intervals are
     #[arg(long, value_name = "PERCENT", value_parser = confidence, default_value = "95")]
     pub(crate) confidence: f64,
     /// Seed of the blocks' order and length, and of policies that draw at random
@@ -143,7 +144,7 @@ pub(crate) struct AbArgs {
     /// Also write each pair's outcome to this file as it comes in; corun serve --ab FILE shows it
     #[arg(long, value_name = "FILE")]
     pub(crate) progress: Option<PathBuf>,
-    /// How it is written
+    /// Format of the output
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: DocumentFormat,
 }
@@ -178,8 +179,8 @@ pub(crate) struct StatArgs {
     /// Time between samples, such as 1s or 200ms
     #[arg(short = 'T', long, value_name = "TIME", default_value = "1s", value_parser = interval)]
     pub(crate) interval: f64,
-    /// Instead: a sample of a thread each time that this event of it has happened so often; of clocks
-    /// it is nanoseconds
+    /// In place of samples by time: a sample of a thread each time that it has had this many of this event;
+    /// of clocks the number is nanoseconds
     #[arg(long, value_name = "EVENT=COUNT", value_parser = event_count)]
     #[arg(conflicts_with_all = ["interval", "all_cpus"])]
     pub(crate) sample_every: Option<(String, u64)>,
@@ -192,11 +193,11 @@ pub(crate) struct StatArgs {
     /// Count all that happens on each CPU
     #[arg(short, long, conflicts_with = "pid")]
     pub(crate) all_cpus: bool,
-    /// Stop after so many samples
+    /// Stop after this many samples
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     #[arg(conflicts_with = "command")]
     pub(crate) count: Option<u64>,
-    /// How it is written
+    /// Format of the output
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: LineFormat,
     /// Where it is written [default: stdout; stderr where a program is started, which has stdout]
@@ -213,8 +214,8 @@ pub(crate) struct StatArgs {
 /// `corun restore`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A corun that ends undoes what it did. This is for one that was killed. What somebody else changed \
-since is left as found. The exit code is 0 when nothing that corun did is in force any more.
+A corun that ends undoes what it did; this command undoes what a killed corun left. What somebody else \
+changed since is left as found. The exit code is 0 when nothing that corun did is in force any more.
 
 Examples:
   corun restore --dry-run
@@ -229,7 +230,7 @@ pub(crate) struct RestoreArgs {
     pub(crate) all: bool,
     #[command(flatten)]
     pub(crate) journals: JournalArgs,
-    /// How it is written
+    /// Format of the output
     #[arg(long, value_enum, default_value = "table")]
     pub(crate) format: TableFormat,
 }
@@ -247,7 +248,7 @@ Examples:
 pub(crate) struct VerifyArgs {
     #[command(flatten)]
     pub(crate) journals: JournalArgs,
-    /// How it is written
+    /// Format of the output
     #[arg(long, value_enum, default_value = "table")]
     pub(crate) format: TableFormat,
 }
