@@ -40,4 +40,4 @@ pub use neighbours::{NeighbourLooks, NeighbourUse, half_left_ms};
 pub use process::wait_for;
 pub use replacement::{BUSY_SHARE, KeptFile, may_begin, may_replace};
 pub use rounds::{Curve, CurveKind, MeasuredPoint};
-pub use throughput::additions_per_cycle;
+pub use throughput::{CoreLook, look_at_core};

@@ -1,4 +1,4 @@
-//! How much of its core a thread gets at this moment.
+//! How much of its core a thread gets at this moment, and at which clock.
 
 use std::time::Instant;
 
@@ -12,22 +12,27 @@ const LOOKS: usize = 9;
 const DEPENDENT_ADDS: u64 = 1 << 14;
 const INDEPENDENT_ADDS: u64 = 1 << 18;
 
-/// Independent additions a cycle that the core of the calling thread's CPU does now. It takes less
-/// than a millisecond.
-///
-/// A cycle is the time of a dependent addition, so that the clock does not matter. A core does fewer
-/// while its other hardware thread is busy, also where that belongs to another virtual machine, of
-/// which nothing else can be seen from here.
-pub fn additions_per_cycle() -> f64 {
-    let look = || {
-        let dependent = ns_each(|| dependent_adds(DEPENDENT_ADDS));
-        let independent =
+/// What a core does at a moment.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CoreLook {
+    /// Independent additions a cycle. A core does fewer while its other hardware thread is busy, also where that belongs
+    /// to another virtual machine, of which nothing else can be seen from here.
+    pub additions_per_cycle: f64,
+    /// The clock: dependent additions in a microsecond.
+    pub clock_mhz: f64,
+}
+
+/// Looks at the core of the calling thread's CPU. It takes less than a millisecond.
+pub fn look_at_core() -> CoreLook {
+    let look = |_| {
+        let dependent_ns = ns_each(|| dependent_adds(DEPENDENT_ADDS));
+        let independent_ns =
             ns_each(|| independent_instructions(InstructionMix::Adds, INDEPENDENT_ADDS));
-        dependent / independent
+        (dependent_ns / independent_ns, 1e3 / dependent_ns)
     };
-    let mut looks: Vec<f64> = (0..LOOKS).map(|_| look()).collect();
-    looks.sort_by(f64::total_cmp);
-    median(&looks).unwrap_or(f64::NAN)
+    let (additions, clocks): (Vec<f64>, Vec<f64>) = (0..LOOKS).map(look).unzip();
+    let typical = |values: &[f64]| median(values).unwrap_or(f64::NAN);
+    CoreLook { additions_per_cycle: typical(&additions), clock_mhz: typical(&clocks) }
 }
 
 /// Time of one of what the work counts.
@@ -41,10 +46,11 @@ fn ns_each(work: impl FnOnce() -> u64) -> f64 {
 mod tests {
     use super::*;
 
-    /// No core does less than one or more than a few tens, whoever runs beside it.
+    /// No core does less than one addition a cycle or more than a few tens, or has a clock of 20 GHz, whoever runs beside it.
     #[test]
-    fn additions_come_in_a_number_that_a_core_can_have() {
-        let found = additions_per_cycle();
-        assert!(found > 0.3 && found < 40.0, "{found}");
+    fn a_core_does_what_a_core_can_do() {
+        let found = look_at_core();
+        assert!(found.additions_per_cycle > 0.3 && found.additions_per_cycle < 40.0, "{found:?}");
+        assert!(found.clock_mhz > 0.0 && found.clock_mhz < 20_000.0, "{found:?}");
     }
 }

@@ -6,6 +6,7 @@
 mod assume;
 mod build;
 mod check;
+mod clock;
 mod cores;
 mod cpu_set;
 mod derive;

@@ -9,7 +9,8 @@ use corun_linux::Noise;
 use serde::Deserialize;
 
 use crate::{
-    CacheUse, CoreUse, Estimate, Measured, MeasuredGroup, MeasuredSolo, ProgramGroup, RoundPlan,
+    CacheUse, ClockUse, CoreUse, Estimate, Measured, MeasuredGroup, MeasuredSolo, ProgramGroup,
+    RoundPlan,
 };
 
 /// An earlier run: what is read of its document.
@@ -21,6 +22,8 @@ pub struct EarlierRun {
     /// Documents of earlier versions know none.
     #[serde(default)]
     cache: CacheUse,
+    /// Documents of earlier versions know none.
+    clock: Option<ClockUse>,
     neighbours: Option<NeighbourUse>,
     alone: Vec<Solo>,
     groups: Vec<Members>,
@@ -86,6 +89,7 @@ impl EarlierRun {
         let measured = Measured {
             rounds: self.rounds,
             core: self.core,
+            clock: self.clock,
             cache: self.cache,
             neighbours: self.neighbours.clone(),
             solo,

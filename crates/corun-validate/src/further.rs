@@ -118,7 +118,7 @@ mod tests {
 
     impl Runner for Noisy {
         fn alone(&self, _: usize, _: &(dyn Fn() -> bool + Sync)) -> Result<SoloRun, RunError> {
-            Ok(SoloRun { cpu_s: self.factor(), additions_per_cycle: 4.0 })
+            Ok(SoloRun { cpu_s: self.factor(), additions_per_cycle: 4.0, clock_mhz: 4e3 })
         }
 
         fn together(

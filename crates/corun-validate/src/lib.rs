@@ -10,8 +10,8 @@
 //! whether it is free: a busy hardware thread beside it, of another virtual machine for instance,
 //! makes a program take up to twice as long, and no other sign of it can be seen. Before and after each run
 //! of a group a cache line goes from CPU to CPU: a host may have moved two processors of a virtual machine to different
-//! caches. Where neighbours outside use the last cache, lines that rest there are looked for before each run alone: what
-//! the neighbours leave changes from second to second. A [`Validation`] has all figures beside the predicted ones.
+//! caches. After each run alone the clock is looked at, and where neighbours outside use the last cache, lines that rest
+//! there are looked for before it: both change from second to second. A [`Validation`] has all figures beside the predicted ones.
 
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
@@ -23,9 +23,9 @@ mod further;
 mod keep;
 mod measure;
 mod native;
-mod neighbours;
 mod once;
 mod plan;
+mod seen;
 mod validation;
 
 pub use agreement::{Agreement, Pair, agreement};
@@ -33,10 +33,10 @@ pub use cache_use::CacheUse;
 pub use earlier::EarlierRun;
 pub use estimate::{Estimate, estimate};
 pub use keep::{KeepError, Kept, keep};
-pub use measure::{CoreUse, LeftOut, Measured, MeasuredGroup, MeasuredSolo, measure};
-pub use neighbours::{NeighbourAgreements, NeighbourFindings};
+pub use measure::{ClockUse, CoreUse, LeftOut, Measured, MeasuredGroup, MeasuredSolo, measure};
 pub use once::RunError;
 pub use plan::{ProgramGroup, RoundPlan, random_groups};
+pub use seen::{ClockFindings, NeighbourFindings, SeenAgreements};
 pub use validation::{Agreements, Alone, LeftOutProgram, MemberOf, Together, Validation, Without};
 
 use std::path::PathBuf;

@@ -1,6 +1,7 @@
 //! Programs alone and in groups, by turns.
 
 use corun_calibrate::{Nearness, NeighbourUse};
+use corun_metrics::median;
 use serde::{Deserialize, Serialize};
 
 use crate::cache_use::CacheUse;
@@ -25,6 +26,8 @@ pub struct Measured {
     pub rounds: usize,
     /// How much of its core a program had alone.
     pub core: CoreUse,
+    /// The clock of the core meanwhile; `None` where nobody looked.
+    pub clock: Option<ClockUse>,
     /// How often groups shared a cache.
     pub cache: CacheUse,
     /// What others outside left of the last cache while programs ran alone; `None` where nobody looked or it was not told.
@@ -48,6 +51,15 @@ pub struct CoreUse {
     /// Of these, runs before or after which the core did clearly fewer: another hardware thread
     /// of it was busy.
     pub shared_runs: usize,
+}
+
+/// The clock of the core on which programs ran alone.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ClockUse {
+    /// Looks: one right after each timed run that had its core for itself.
+    pub looks: usize,
+    /// Median of these, in MHz.
+    pub mhz: f64,
 }
 
 /// A program alone.
@@ -103,6 +115,8 @@ pub(crate) struct SoloRun {
     pub(crate) cpu_s: f64,
     /// Additions a cycle that the core did, the fewer of those before and after the run.
     pub(crate) additions_per_cycle: f64,
+    /// The clock right after the run, when the core has been busy.
+    pub(crate) clock_mhz: f64,
 }
 
 /// A run of a group.
@@ -194,8 +208,8 @@ struct Rounds<'a> {
     late_s: Vec<Option<f64>>,
     /// The most that the core did so far.
     additions_per_cycle: f64,
-    /// Additions a cycle of each timed run, repeated ones included.
-    timed: Vec<f64>,
+    /// Each timed run alone, repeated ones included.
+    timed: Vec<SoloRun>,
     nearness: Nearness,
     /// Transfers, in ns, of each timed run of a group, repeated ones included.
     transfers_ns: Vec<f64>,
@@ -316,7 +330,7 @@ impl Rounds<'_> {
         let mut best: Option<SoloRun> = None;
         for _ in 0..=REPEATS {
             let Some(run) = self.once(done, subject)? else { break };
-            self.timed.push(run.additions_per_cycle);
+            self.timed.push(run);
             if best.is_none_or(|best| best.additions_per_cycle < run.additions_per_cycle) {
                 best = Some(run);
             }
@@ -445,13 +459,16 @@ impl Rounds<'_> {
                 self.left_out.push(LeftOut { subject, why: RunError::Limit(limit_s) });
             }
         }
+        let free = self.timed.iter().filter(|run| self.is_free(run.additions_per_cycle));
+        let clocks_mhz: Vec<f64> = free.map(|run| run.clock_mhz).collect();
         Measured {
             rounds,
             core: CoreUse {
                 additions_per_cycle: self.additions_per_cycle,
                 runs: self.timed.len(),
-                shared_runs: self.timed.iter().filter(|&&run| !self.is_free(run)).count(),
+                shared_runs: self.timed.len() - clocks_mhz.len(),
             },
+            clock: median(&clocks_mhz).map(|mhz| ClockUse { looks: clocks_mhz.len(), mhz }),
             cache: CacheUse::of(&self.transfers_ns, self.nearness),
             neighbours: None,
             solo,

@@ -6,7 +6,7 @@ use std::sync::{Barrier, Mutex, PoisonError};
 use std::thread;
 
 use corun_calibrate::{
-    CalibrateError, NeighbourLooks, NeighbourUse, additions_per_cycle, farthest_transfer_ns,
+    CalibrateError, NeighbourLooks, NeighbourUse, farthest_transfer_ns, look_at_core,
 };
 use corun_machine::CpuId;
 
@@ -57,10 +57,14 @@ impl Runner for Native<'_> {
             let timed = || {
                 bind(cpus[0])?;
                 self.look_at_neighbours();
-                let before = additions_per_cycle();
+                let before = look_at_core();
                 let run = run(&self.subjects[subject], folder, *limit, &stop)?;
-                let additions_per_cycle = before.min(additions_per_cycle());
-                Ok(SoloRun { cpu_s: run.cpu_s, additions_per_cycle })
+                let after = look_at_core();
+                Ok(SoloRun {
+                    cpu_s: run.cpu_s,
+                    additions_per_cycle: before.additions_per_cycle.min(after.additions_per_cycle),
+                    clock_mhz: after.clock_mhz,
+                })
             };
             scope.spawn(timed).join().unwrap_or(Err(RunError::Stopped))
         })
@@ -188,7 +192,7 @@ mod tests {
         let conditions = Conditions { shared_cache, ..conditions(2) };
         let native = Native::new(&subjects, &conditions).unwrap();
         let alone = native.alone(0, &|| false).unwrap();
-        assert!(alone.cpu_s > 0.0 && alone.additions_per_cycle > 0.0);
+        assert!(alone.cpu_s > 0.0 && alone.additions_per_cycle > 0.0 && alone.clock_mhz > 0.0);
         let both = native.together(&[0, 0], &|| false).unwrap();
         let both = both.cpu_s;
         assert!(both.len() == 2 && both.iter().all(|&seconds| seconds > 0.0), "{both:?}");

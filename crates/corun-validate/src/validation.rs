@@ -5,10 +5,10 @@ use corun_linux::Noise;
 use corun_model::{CAUSES, Cause, LoadedProgram, Running, Scratch};
 use serde::Serialize;
 
-use crate::neighbours::as_they_were;
+use crate::seen::{as_seen, clock_mhz};
 use crate::{
-    Agreement, CacheUse, CoreUse, Estimate, Measured, MeasuredGroup, MeasuredSolo,
-    NeighbourAgreements, NeighbourFindings, Pair, RoundPlan, agreement,
+    Agreement, CacheUse, ClockFindings, CoreUse, Estimate, Measured, MeasuredGroup, MeasuredSolo,
+    NeighbourFindings, Pair, RoundPlan, SeenAgreements, agreement,
 };
 
 /// The JSON document. docs/json.md is its reference.
@@ -22,6 +22,8 @@ pub struct Validation {
     pub load: Noise,
     /// How much of their core programs had alone.
     pub core: CoreUse,
+    /// The clock of the core meanwhile; none where nobody looked.
+    pub clock: Option<ClockFindings>,
     /// How often groups shared a cache.
     pub cache: CacheUse,
     /// What others outside the machine left of the last cache meanwhile; none where nobody looked.
@@ -32,6 +34,8 @@ pub struct Validation {
     pub groups: Vec<Together>,
     /// How near predictions are.
     pub agreement: Agreements,
+    /// How near they are for a machine file that says what was seen of clock and neighbours; none where nobody looked.
+    pub as_seen: Option<SeenAgreements>,
     /// Programs and groups that cannot be compared.
     pub left_out: Vec<LeftOutProgram>,
 }
@@ -135,7 +139,7 @@ impl Validation {
     /// `cpus`: those (indices) of the members of a group, in order; alone a program is on the first.
     ///
     /// # Errors
-    /// Figures of neighbours, out of the document of an earlier run, that no machine can have.
+    /// Figures of clock and neighbours, out of the document of an earlier run, that no machine can have.
     pub fn new(
         scenario: &Scenario,
         plan: &RoundPlan,
@@ -144,24 +148,27 @@ impl Validation {
         unfit: Vec<(String, String)>,
     ) -> Result<Self> {
         let (alone, groups) = compared(scenario, plan, cpus, measured);
-        let neighbours = measured.neighbours.as_ref().map(|seen| -> Result<NeighbourFindings> {
-            let (alone, groups) = compared(&as_they_were(scenario, seen)?, plan, cpus, measured);
+        let machine = scenario.machine();
+        let seen = as_seen(scenario, cpus[0], measured)?.map(|scenario| {
+            let (alone, groups) = compared(&scenario, plan, cpus, measured);
             let Agreements { alone, cpi, slowdowns, clear_slowdowns, .. } =
                 agreements(&alone, &groups);
-            let agreement = NeighbourAgreements { alone, cpi, slowdowns, clear_slowdowns };
-            Ok(NeighbourFindings::new(seen, scenario.machine(), agreement))
+            SeenAgreements { alone, cpi, slowdowns, clear_slowdowns }
         });
+        let neighbours = measured.neighbours.as_ref();
         let failed = measured.left_out.iter();
         let failed = failed.map(|one| (scenario.names[one.subject].clone(), one.why.to_string()));
         let shared = shared_alone(&scenario.names, plan, measured);
         Ok(Self {
-            machine: scenario.machine().name().to_owned(),
+            machine: machine.name().to_owned(),
             rounds: measured.rounds,
             load,
             core: measured.core,
+            clock: measured.clock.map(|clock| ClockFindings::new(clock, machine, cpus[0])),
             cache: measured.cache,
-            neighbours: neighbours.transpose()?,
+            neighbours: neighbours.map(|seen| NeighbourFindings::new(seen, machine)),
             agreement: agreements(&alone, &groups),
+            as_seen: seen,
             alone,
             groups,
             left_out: unfit
@@ -207,8 +214,7 @@ fn alone(scenario: &Scenario, at: usize, cpu: usize, measured: &MeasuredSolo) ->
     let program = &scenario.programs[at];
     let instructions = scenario.profiles[at].instructions() as f64;
     let solo = scenario.model.solo(program, LoadedProgram::WHOLE, cpu);
-    let machine = scenario.machine();
-    let clock_hz = machine.core_types()[machine.cpus()[cpu].core_type].clock_mhz * 1e6;
+    let clock_hz = clock_mhz(scenario.machine(), cpu) * 1e6;
     let predicted_s = instructions / solo.instructions_per_s;
     let stack = scenario.model.by_ways(program, cpu).last().and_then(|whole| whole.stack);
     let six = |value: f64| round(value, 6);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use super::*;
 
 /// A machine on which each run of a program alone takes what was written down: seconds and additions a
-/// cycle, the untimed run first. A program of which nothing was written down fails. Groups take two
+/// cycle, the untimed run first; its clock has as many GHz. A program of which nothing was written down fails. Groups take two
 /// seconds a member.
 struct Modelled {
     runs: Vec<RefCell<VecDeque<(f64, f64)>>>,
@@ -36,7 +36,8 @@ impl Runner for Modelled {
         if cpu_s == LATE.0 {
             return Err(RunError::Limit(7.0));
         }
-        Ok(SoloRun { cpu_s, additions_per_cycle })
+        let clock_mhz = 1e3 * additions_per_cycle;
+        Ok(SoloRun { cpu_s, additions_per_cycle, clock_mhz })
     }
 
     fn together(
@@ -98,6 +99,7 @@ fn rounds_with_a_busy_sibling_do_not_count_where_others_have_none() {
     // Two free runs, and one with its three repetitions.
     let core = CoreUse { additions_per_cycle: 4.0, runs: 6, shared_runs: 4 };
     assert_eq!(found.core, core);
+    assert_eq!(found.clock, Some(ClockUse { looks: 2, mhz: 3900.0 }), "of the two free runs");
 }
 
 /// What the untimed runs saw of a free core is known to the first timed one: a program whose core is

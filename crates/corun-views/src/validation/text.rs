@@ -2,7 +2,7 @@
 
 use corun_report::{Columns, counted, fixed, signed};
 use corun_validate::{
-    Agreement, Alone, Estimate, MemberOf, NeighbourFindings, Validation, Without,
+    Agreement, Alone, Estimate, MemberOf, NeighbourFindings, SeenAgreements, Validation, Without,
 };
 
 /// Cases of each kind that are shown as the worst.
@@ -98,25 +98,35 @@ pub(crate) fn summary(found: &Validation) -> Vec<String> {
             fixed(found.cache.line_transfer_ns, 0),
         ));
     }
-    lines.extend(found.neighbours.iter().flat_map(neighbour_lines));
+    lines.extend(found.clock.iter().map(|clock| {
+        format!(
+            "clock             {} MHz by {}; {} when calibrated",
+            fixed(clock.seen.mhz, 0),
+            counted(clock.seen.looks, "look"),
+            fixed(clock.calibrated_mhz, 0),
+        )
+    }));
+    lines.extend(found.neighbours.iter().map(neighbour_line));
+    lines.extend(found.as_seen.iter().flat_map(seen_lines));
     lines
 }
 
-/// What neighbours outside left of the last cache, and what predictions that know it come to.
-fn neighbour_lines(found: &NeighbourFindings) -> Vec<String> {
+/// What neighbours outside left of the last cache.
+fn neighbour_line(found: &NeighbourFindings) -> String {
     let half = |ms: Option<f64>| {
         ms.map_or("longer than was waited".to_owned(), |ms| format!("{} ms", fixed(ms, 0)))
     };
-    let agreement = &found.agreement;
-    let mut lines = vec![
-        format!(
-            "neighbours        half of the last cache's resting lines gone after {} by {}; {} when calibrated",
-            half(found.half_left_ms),
-            counted(found.seen.looks, "look"),
-            half(found.calibrated_half_left_ms),
-        ),
-        format!("by these looks    {}", agreement_words(&agreement.alone)),
-    ];
+    format!(
+        "neighbours        half of the last cache's resting lines gone after {} by {}; {} when calibrated",
+        half(found.half_left_ms),
+        counted(found.seen.looks, "look"),
+        half(found.calibrated_half_left_ms),
+    )
+}
+
+/// What predictions come to that know what was seen.
+fn seen_lines(agreement: &SeenAgreements) -> Vec<String> {
+    let mut lines = vec![format!("by these looks    {}", agreement_words(&agreement.alone))];
     if agreement.slowdowns.count > 0 {
         lines.push(format!("  slowdowns       {}", agreement_words(&agreement.slowdowns)));
         lines.push(format!("  clear           {}", agreement_words(&agreement.clear_slowdowns)));

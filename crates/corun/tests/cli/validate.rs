@@ -181,15 +181,15 @@ fn beside_neighbours(left: [f64; 3]) -> String {
     )
 }
 
-/// An earlier run, and what was seen of the neighbours meanwhile.
-fn earlier(neighbours: &serde_json::Value) -> String {
+/// An earlier run, and what was seen of neighbours and clock meanwhile.
+fn earlier(neighbours: &serde_json::Value, clock: &serde_json::Value) -> String {
     let time = |s: f64| serde_json::json!({"median": s, "low": s, "high": s, "confidence": 0.9, "rounds": 5});
     let alone = |name: &str, s: f64| serde_json::json!({"name": name, "measured_s": time(s), "had_core": true});
     let document = serde_json::json!({
         "rounds": 5, "load": {"others_share": 0.0, "stolen_share": 0.0},
         "core": {"additions_per_cycle": 5.0, "runs": 10, "shared_runs": 0},
         "alone": [alone("perl", 0.1), alone("zstd", 0.05), alone("sqlite3", 0.05)], "groups": [],
-        "neighbours": neighbours,
+        "neighbours": neighbours, "clock": clock,
     });
     document.to_string()
 }
@@ -201,7 +201,7 @@ fn predictions_know_what_neighbours_left_of_the_cache_meanwhile() {
     fixture.write("calm.toml", &beside_neighbours([1.0, 0.9, 0.4]));
     let seen =
         serde_json::json!({"looks": 16, "idle_survival": [[1.0, 1.0], [10.0, 0.9], [20.0, 0.4]]});
-    fixture.write("seen.json", &earlier(&seen));
+    fixture.write("seen.json", &earlier(&seen, &serde_json::Value::Null));
     let validate = |machine: &str, measured: &str, format: &str| {
         let machine = ["--machine", machine, "--measured", measured, "--format", format];
         fixture.run(&[&["validate"][..], &machine].concat())
@@ -211,26 +211,49 @@ fn predictions_know_what_neighbours_left_of_the_cache_meanwhile() {
     let neighbours = &busy["neighbours"];
     assert_eq!((&neighbours["looks"], &neighbours["half_left_ms"]), (&16.into(), &18.0.into()));
     assert_eq!(neighbours["calibrated_half_left_ms"], 5.5);
-    assert_eq!(neighbours["agreement"]["alone"], calm["agreement"]["alone"]);
+    assert_eq!(busy["as_seen"]["alone"], calm["agreement"]["alone"]);
     assert_ne!(busy["agreement"]["alone"], calm["agreement"]["alone"]);
     let text = validate("busy.toml", "seen.json", "text").done();
     assert!(text.contains("gone after 18 ms by 16 looks; 6 ms when calibrated"), "{text}");
 
     // The machine to themselves: as one whose file knows of nobody outside.
     let nobody = serde_json::json!({"looks": 16, "idle_survival": []});
-    fixture.write("nobody.json", &earlier(&nobody));
+    fixture.write("nobody.json", &earlier(&nobody, &serde_json::Value::Null));
     let alone = validate("busy.toml", "nobody.json", "json").json();
     let own = beside_neighbours([0.9, 0.1, 0.0]);
     let own =
         own.lines().filter(|line| !line.starts_with("idle") && !line.starts_with("effective"));
     fixture.write("own.toml", &own.map(|line| format!("{line}\n")).collect::<String>());
     let own = validate("own.toml", "nobody.json", "json").json();
-    assert_eq!(alone["neighbours"]["agreement"]["alone"], own["agreement"]["alone"]);
+    assert_eq!(alone["as_seen"]["alone"], own["agreement"]["alone"]);
     assert_eq!(alone["neighbours"]["half_left_ms"], serde_json::Value::Null);
     // Documents of earlier versions say nothing of them.
-    fixture.write("old.json", &earlier(&serde_json::Value::Null));
+    fixture.write("old.json", &earlier(&serde_json::Value::Null, &serde_json::Value::Null));
+    let old = validate("busy.toml", "old.json", "json").json();
     assert_eq!(
-        validate("busy.toml", "old.json", "json").json()["neighbours"],
-        serde_json::Value::Null
+        (&old["neighbours"], &old["as_seen"]),
+        (&serde_json::Value::Null, &serde_json::Value::Null)
     );
+}
+
+#[test]
+fn predictions_know_the_clock_of_the_runs() {
+    let fixture = Fixture::new();
+    let machine = beside_neighbours([0.9, 0.1, 0.0]);
+    fixture.write("slow.toml", &machine);
+    fixture.write("fast.toml", &machine.replace("clock_mhz = 4000", "clock_mhz = 4500"));
+    let clock = serde_json::json!({"looks": 9, "mhz": 4500.0});
+    fixture.write("seen.json", &earlier(&serde_json::Value::Null, &clock));
+    let validate = |machine: &str, format: &str| {
+        let machine = ["--machine", machine, "--measured", "seen.json", "--format", format];
+        fixture.run(&[&["validate"][..], &machine].concat())
+    };
+    let [slow, fast] = ["slow.toml", "fast.toml"].map(|machine| validate(machine, "json").json());
+    assert_eq!(slow["clock"]["calibrated_mhz"], 4000.0);
+    assert_eq!(slow["as_seen"]["alone"], fast["agreement"]["alone"]);
+    assert_ne!(slow["agreement"]["alone"], fast["agreement"]["alone"]);
+    // Nothing is other than in the file.
+    assert_eq!(fast["as_seen"]["alone"], fast["agreement"]["alone"]);
+    let text = validate("slow.toml", "text").done();
+    assert!(text.contains("4500 MHz by 9 looks; 4000 when calibrated"), "{text}");
 }
