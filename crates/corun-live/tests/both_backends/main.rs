@@ -1,7 +1,18 @@
 //! Every policy of the registry decides the same in the simulator, which shows it the machine as poorly as a
 //! real one shows itself, and on the live backend in a dry run over what the simulated threads did.
 
+#[path = "../resctrl/caches.rs"]
+mod caches;
+#[path = "../resctrl/kernel.rs"]
+#[allow(dead_code)] // no test here breaks what the kernel says
+mod kernel;
+#[path = "../resctrl/mount.rs"]
+mod mount;
+#[path = "../resctrl/mounted.rs"]
+#[allow(dead_code)] // nor looks into it
+mod mounted;
 mod replay;
+mod resctrl;
 
 use std::collections::BTreeSet;
 use std::mem::discriminant;
@@ -15,7 +26,7 @@ use corun_profile::{Io, Library, Method};
 use corun_runtime::RuntimeError;
 use corun_sim::{AppSpec, Experiment, Hooks, Observation, SimError, SimulationSettings, run};
 
-use replay::{Asked, live, tapped};
+use replay::{Asked, Stage, tapped};
 
 const MACHINES: [&str; 4] = ["xeon-x5365", "2x-e5-2650", "juno-2b4s", "xeon-gold-6138"];
 const PROGRAMS: [&str; 8] = ["sort", "numpy", "igraph", "xz", "sort", "igraph", "numpy", "xz"];
@@ -91,7 +102,7 @@ fn all_on_both(observation: &Observation, quiet: &[&str]) {
             let policy = entry.name;
             let there = simulated(&model, &apps, policy, observation.clone());
             let asked = there.as_deref().unwrap_or_default();
-            let here = live(policy, &machine, &predictor, asked);
+            let here = Stage::dry(&machine, &predictor).play(policy, asked, |_| ());
             match (&there, here) {
                 (Ok(there), Ok(here)) => {
                     for (place, (there, here)) in there.iter().zip(&here).enumerate() {

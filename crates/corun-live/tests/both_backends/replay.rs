@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use corun_linux::{Roots, Task, TaskFacts};
 use corun_live::{
-    DryRunActuator, Host, HostOptions, LiveError, PlacementActuator, ProcessSelector, Rule,
-    ScannedThread, Scanner, Source, SourceError, Target, Threads,
+    Actuator, DryRunActuator, Host, HostOptions, Journal, LiveError, PlacementActuator,
+    ProcessSelector, Rule, ScannedThread, Scanner, Source, SourceError, Target, Threads,
 };
 use corun_machine::{CpuSet, Machine};
 use corun_policy::{
@@ -77,14 +77,18 @@ impl PolicyWrapper for Tap {
 /// The threads at the tick that is replayed.
 type Present = Arc<Mutex<Vec<ThreadView>>>;
 
+/// The task that stands for a simulated thread.
+pub(crate) type StandIn = Arc<dyn Fn(&ThreadView) -> Task + Send + Sync>;
+
 struct ReplayedThreads {
     present: Present,
+    stand_in: StandIn,
     targets: Vec<Target>,
     online: CpuSet,
 }
 
-/// The task that stands for a simulated thread.
-fn task(view: &ThreadView) -> Task {
+/// A task that is none of this machine's.
+fn made_up(view: &ThreadView) -> Task {
     let number = |id: u64| u32::try_from(id + 1).unwrap();
     Task { pid: number(view.process.0), tid: number(view.id.0), start_ticks: view.id.0 + 1 }
 }
@@ -100,7 +104,7 @@ impl Scanner for ReplayedThreads {
             .iter()
             .map(|view| ScannedThread {
                 facts: TaskFacts {
-                    task: task(view),
+                    task: (self.stand_in)(view),
                     parent: 1,
                     name: view.program.clone(),
                     wants_cpu: view.state != corun_policy::ThreadState::Sleeping,
@@ -137,6 +141,7 @@ fn target_of(targets: &[Target], view: &ThreadView) -> usize {
 /// The counters and profiles of the simulated threads.
 struct ReplayedCounters {
     present: Present,
+    stand_in: StandIn,
 }
 
 impl Source for ReplayedCounters {
@@ -155,7 +160,7 @@ impl Source for ReplayedCounters {
     fn count(&mut self, _now: Nanoseconds, threads: &mut Threads) -> Result<(), SourceError> {
         let present = self.present.lock().unwrap();
         for (view, thread) in threads.iter_mut() {
-            let same = present.iter().find(|one| task(one) == thread.task()).unwrap();
+            let same = present.iter().find(|one| (self.stand_in)(one) == thread.task()).unwrap();
             // How long a thread ran is what the kernel's files say.
             view.counts = Counts { cpu_time: view.counts.cpu_time, ..same.counts };
             view.solo = same.solo;
@@ -168,15 +173,81 @@ impl Source for ReplayedCounters {
     }
 }
 
-/// What the policy is shown and wants on the live backend at the same moments, with the same predictor.
-pub(crate) fn live(
-    policy: &str,
-    machine: &Arc<Machine>,
-    predictor: &Arc<dyn Predictor>,
-    asked: &[Asked],
-) -> Result<Vec<Asked>, LiveError> {
-    let present = Present::default();
-    let log = Arc::new(Mutex::new(Vec::new()));
+/// A live host on which a policy's questions are asked again.
+pub(crate) struct Stage<'a> {
+    pub(crate) machine: &'a Arc<Machine>,
+    pub(crate) predictor: &'a Arc<dyn Predictor>,
+    pub(crate) stand_in: StandIn,
+    pub(crate) actuators: Vec<Box<dyn Actuator>>,
+    pub(crate) roots: Roots,
+    /// None: it only looks.
+    pub(crate) journal: Option<Journal>,
+}
+
+impl<'a> Stage<'a> {
+    /// A dry run with tasks that are none of this machine's.
+    pub(crate) fn dry(machine: &'a Arc<Machine>, predictor: &'a Arc<dyn Predictor>) -> Self {
+        let roots = Roots { sys: "/nonexistent".into(), ..Roots::default() };
+        Self {
+            machine,
+            predictor,
+            stand_in: Arc::new(made_up),
+            actuators: vec![
+                Box::new(PlacementActuator::new(&roots)),
+                Box::new(DryRunActuator::default()),
+            ],
+            roots,
+            journal: None,
+        }
+    }
+
+    /// What the policy is shown and wants there at the same moments. `after` is told what was asked at each moment, once
+    /// that is done; at the end all that was done is undone.
+    pub(crate) fn play(
+        self,
+        policy: &str,
+        asked: &[Asked],
+        mut after: impl FnMut(&[Asked]),
+    ) -> Result<Vec<Asked>, LiveError> {
+        let present = Present::default();
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let (stand_in, machine) = (self.stand_in, self.machine.clone());
+        let targets = targets_of(asked);
+        let threads = ReplayedThreads {
+            present: present.clone(),
+            stand_in: stand_in.clone(),
+            targets,
+            online: machine.cpu_set(),
+        };
+        let source = ReplayedCounters { present: present.clone(), stand_in };
+        let mut policy = tapped(policy, &log);
+        policy.predict_by(self.predictor);
+        let mut host = Host::new(
+            machine,
+            vec![policy],
+            Box::new(threads),
+            vec![Box::new(source)],
+            self.actuators,
+            self.roots,
+            HostOptions::default(),
+        )?;
+        if let Some(journal) = self.journal {
+            host.act_under(journal);
+        }
+        for moment in asked.chunk_by(|one, next| one.now == next.now) {
+            present.lock().unwrap().clone_from(&moment[0].threads);
+            host.tick_at(moment[0].now)?;
+            after(moment);
+        }
+        let undone = host.undo();
+        assert!(undone.iter().all(|one| one.outcome.is_ok()), "{undone:?}");
+        drop(host);
+        Ok(std::mem::take(&mut *log.lock().unwrap()))
+    }
+}
+
+/// The programs of all threads that were shown.
+fn targets_of(asked: &[Asked]) -> Vec<Target> {
     let mut targets: Vec<Target> = Vec::new();
     for view in asked.iter().flat_map(|one| &one.threads) {
         if !targets.iter().any(|one| *one.name == *view.program && one.important == view.important)
@@ -186,27 +257,5 @@ pub(crate) fn live(
                 .push(Target { important: view.important, ..Target::new(&*view.program, nobody) });
         }
     }
-    let nowhere = Roots { sys: "/nonexistent".into(), ..Roots::default() };
-    let threads = ReplayedThreads { present: present.clone(), targets, online: machine.cpu_set() };
-    let source = ReplayedCounters { present: present.clone() };
-    let mut policy = tapped(policy, &log);
-    policy.predict_by(predictor);
-    let mut host = Host::new(
-        machine.clone(),
-        vec![policy],
-        Box::new(threads),
-        vec![Box::new(source)],
-        vec![Box::new(PlacementActuator::new(&nowhere)), Box::new(DryRunActuator::default())],
-        nowhere,
-        HostOptions::default(),
-    )?;
-    let mut before = None;
-    for one in asked {
-        if before.replace(one.now) != Some(one.now) {
-            present.lock().unwrap().clone_from(&one.threads);
-            host.tick_at(one.now)?;
-        }
-    }
-    drop(host);
-    Ok(std::mem::take(&mut *log.lock().unwrap()))
+    targets
 }

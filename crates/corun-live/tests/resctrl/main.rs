@@ -1,5 +1,6 @@
 //! resctrl driven against a file system that keeps the kernel's documented rules.
 
+mod caches;
 mod faults;
 #[path = "../faults/inject.rs"]
 #[allow(dead_code)] // resctrl takes no half of a write
@@ -22,6 +23,7 @@ use corun_machine::Machine;
 use corun_policy::{Action, CachePart, Nanoseconds, ProcessId, ThreadId, ThreadView};
 use rand::{RngExt as _, SeedableRng as _};
 
+use caches::write_caches;
 use kernel::Kernel;
 use mounted::Mounted;
 
@@ -145,21 +147,6 @@ impl Drop for Bench {
         for program in &mut self.programs {
             let _ = program.kill();
             let _ = program.wait();
-        }
-    }
-}
-
-fn write_caches(roots: &Roots, machine: &Machine) {
-    for (llc, of) in machine.llcs().iter().enumerate() {
-        for cpu in of.cpus.iter() {
-            for (index, level, id) in [(2, 2, 77), (3, 3, machine.llcs().len() - 1 - llc)] {
-                let cache = format!("devices/system/cpu/cpu{cpu}/cache/index{index}");
-                let cache = roots.sys.join(cache);
-                std::fs::create_dir_all(&cache).unwrap();
-                std::fs::write(cache.join("level"), format!("{level}\n")).unwrap();
-                std::fs::write(cache.join("type"), "Unified\n").unwrap();
-                std::fs::write(cache.join("id"), format!("{id}\n")).unwrap();
-            }
         }
     }
 }
