@@ -1,10 +1,11 @@
 //! Simulations that several studies ask for.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use corun_app::{Comparison, ComparisonSetup, Error, PolicySpec, Result};
 use corun_machine::{Machine, preset};
-use corun_model::{Model, ModelOptions};
+use corun_model::{LoadedProgram, Model, ModelOptions};
 use corun_policy::{BuildOptions, Policy};
 use corun_profile::{
     CurvePoint, InstructionMix, Library, Method, MissRateCurve, Mix, Origin, Phase, Profile,
@@ -21,6 +22,27 @@ const OPTIMUM_LIMIT_S: f64 = 60.0;
 /// The model of a preset, with the usual options.
 pub(crate) fn model_of(machine: &str) -> Result<Arc<Model>> {
     Ok(Arc::new(Model::new(Arc::new(preset(machine)?), ModelOptions::default())?))
+}
+
+/// The names of the programs of a library that a mix on this machine can be drawn from. A table's program that drew more
+/// alone than the machine has cannot be loaded. A recording can: its micro-traces are replayed when a mix draws it.
+pub(crate) fn drawable<'a>(model: &Model, library: &'a Library) -> Vec<&'a str> {
+    let is_drawable = |profile: &&Profile| {
+        matches!(profile.data, ProfileData::Recording(_)) || model.load(profile).is_ok()
+    };
+    library.iter().filter(is_drawable).map(|profile| profile.name.as_str()).collect()
+}
+
+/// The programs of a mix by name, as [`ComparisonSetup::on`] takes them, each loaded by `load`.
+///
+/// # Errors
+/// A name that is not in the library, and what `load` refuses.
+pub(crate) fn loaded_by_name(
+    library: &Library,
+    names: &[&str],
+    load: impl Fn(&Profile) -> Result<Arc<LoadedProgram>>,
+) -> Result<BTreeMap<String, Arc<LoadedProgram>>> {
+    names.iter().map(|&name| Ok((name.to_owned(), load(library.get(name)?)?))).collect()
 }
 
 /// A stream: a program of so many misses and data accesses per 1000 instructions that foresees all its misses.

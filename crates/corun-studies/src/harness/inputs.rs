@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use clap::{ArgMatches, FromArgMatches};
 use corun_app::{Cancel, Error, Result, open_library};
 use corun_model::{LoadedProgram, Model};
-use corun_profile::Library;
+use corun_profile::{Library, Profile};
 
 /// Which programs a study stands on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,13 +114,21 @@ impl StudyInputs {
     /// # Errors
     /// No such program, or a machine that it cannot be loaded for.
     pub(crate) fn shipped_on(&self, model: &Model, name: &str) -> Result<Arc<LoadedProgram>> {
-        let key = (model.machine().name().to_owned(), name.to_owned());
+        self.loaded_on(model, self.shipped()?.get(name)?)
+    }
+
+    /// The same of a program that corun ships, or one beside them that has a name of its own.
+    ///
+    /// # Errors
+    /// A machine that the program cannot be loaded for.
+    pub(crate) fn loaded_on(&self, model: &Model, profile: &Profile) -> Result<Arc<LoadedProgram>> {
+        let key = (model.machine().name().to_owned(), profile.name.clone());
         let loaded = || self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(program) = loaded().get(&key) {
             return Ok(Arc::clone(program));
         }
         // Not under the lock: others load other programs meanwhile.
-        let program = Arc::new(model.load(self.shipped()?.get(name)?)?);
+        let program = Arc::new(model.load(profile)?);
         Ok(Arc::clone(loaded().entry(key).or_insert(program)))
     }
 

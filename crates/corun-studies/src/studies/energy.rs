@@ -1,6 +1,5 @@
 //! Energy: what placement policies draw for the work that they do, and what that costs in slowdown, over seeded mixes.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use corun_app::{ComparisonSetup, Error, PolicyFigures, PolicySpec, Result, figures, parse_observation};
@@ -15,7 +14,7 @@ use rayon::prelude::*;
 
 use super::ranking::{Half, half_of};
 use crate::harness::{Figure, Page, Programs, Study, StudyInputs, no_options};
-use crate::simulate::model_of;
+use crate::simulate::{drawable, loaded_by_name, model_of};
 
 pub(super) const STUDY: Study = Study {
     name: "energy",
@@ -67,17 +66,13 @@ struct Played {
 fn page(inputs: &StudyInputs) -> Result<Page> {
     let model = model_of(MACHINE)?;
     let library = half_of(inputs.shipped()?.iter().collect(), Half::Judged)?;
-    let load = |profile: &corun_profile::Profile| {
-        Some((profile.name.clone(), Arc::new(model.load(profile).ok()?)))
-    };
-    let loaded: BTreeMap<String, Arc<LoadedProgram>> = library.iter().filter_map(load).collect();
     let jobs: Vec<(usize, u64)> = SIZES
         .into_iter()
         .flat_map(|size| (1..=u64::from(inputs.seeds)).map(move |seed| (size, seed)))
         .collect();
     let played: Vec<Played> = jobs
         .into_par_iter()
-        .map(|(size, seed)| play(inputs, (&model, &library, &loaded), size, seed))
+        .map(|(size, seed)| play(inputs, (&model, &library), size, seed))
         .collect::<Result<_>>()?;
     let proven = played.iter().filter(|one| one.is_proven).count();
     let kept = played.iter().filter(|one| one.has_kept).count();
@@ -97,21 +92,22 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
 
 fn play(
     inputs: &StudyInputs,
-    (model, library, loaded): (&Arc<Model>, &Library, &BTreeMap<String, Arc<LoadedProgram>>),
+    (model, library): (&Arc<Model>, &Library),
     size: usize,
     seed: u64,
 ) -> Result<Played> {
     inputs.cancel.check()?;
-    let mut names: Vec<&str> = loaded.keys().map(String::as_str).collect();
+    let mut names = drawable(model, library);
     names.shuffle(&mut Pcg64Mcg::seed_from_u64(seed << 8 | size as u64));
     names.truncate(size);
+    let loaded = loaded_by_name(library, &names, |profile| inputs.loaded_on(model, profile))?;
     let mut mix = Mix::of_apps(&names).map_err(Error::input)?;
     for (app, &name) in mix.apps.iter_mut().zip(&names) {
         let alone = model.solo(&loaded[name], LoadedProgram::WHOLE, 0);
         app.instructions = Some((SECONDS * alone.instructions_per_s).ceil() as u64);
     }
     let mut setup =
-        ComparisonSetup::on(model.clone(), library, loaded, &mix, None, 1, Vec::new())?;
+        ComparisonSetup::on(model.clone(), library, &loaded, &mix, None, 1, Vec::new())?;
     setup.observation = Some(parse_observation(AS_LIVE)?);
     let nothing_done = || Error::input("a program got nothing done");
     let mut under = Vec::new();

@@ -147,7 +147,7 @@ fn metric(program: &Started, name: &str) -> String {
 #[test]
 fn what_stops_a_real_program_is_found_out_and_taken_back() {
     let fixture = Fixture::new();
-    let (first, second) = (Started::busy(), Started::busy());
+    let (first, second) = (Started::seldom_busy(), Started::seldom_busy());
     let on = format!("kill -STOP {}", second.pid());
     let off = format!("kill -CONT {}", second.pid());
     let (first_metric, second_metric) = (metric(&first, "first"), metric(&second, "second"));
@@ -183,7 +183,7 @@ fn with_pairs(fixture: &Fixture, words: &[&str]) -> (serde_json::Value, String) 
 #[test]
 fn without_a_metric_instructions_are_compared() {
     let fixture = Fixture::new();
-    let (first, second) = (Started::busy(), Started::busy());
+    let (first, second) = (Started::seldom_busy(), Started::seldom_busy());
     let config = |counters: &str, policy: &str| {
         let program = |name: &str, profile: &str, busy: &Started| {
             let pid = busy.pid();
@@ -383,7 +383,7 @@ fn interrupted_it_ends_its_programs() {
 #[test]
 fn a_policy_is_tried_over_processes_that_run_already() {
     let fixture = Fixture::new();
-    let busy = Started::busy();
+    let busy = Started::seldom_busy();
     let pid = busy.pid();
     let allowed = || {
         let status = busy.proc("status");

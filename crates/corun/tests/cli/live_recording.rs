@@ -67,7 +67,7 @@ fn a_recorded_program_keeps_its_output_and_its_exit_code() {
 #[test]
 fn a_recorder_that_comes_late_looks_at_the_end() {
     let fixture = Fixture::new();
-    let busy = Started::busy();
+    let busy = Started::seldom_busy();
     let file = fixture.path("live.corun");
     let mut recorder = Command::new(assert_cmd::cargo::cargo_bin!("corun"));
     recorder.args(["record", "-T", "500ms", "--duration", "1", "--counters", "profiles", "-p"]);

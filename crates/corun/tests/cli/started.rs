@@ -27,6 +27,13 @@ impl Started {
         Self::new("while :; do :; done")
     }
 
+    /// A program that has a CPU for a tenth of its time, for tests that ask no more than that it runs: a busy one takes
+    /// CPU time from all other tests.
+    pub(crate) fn seldom_busy() -> Self {
+        let corun = assert_cmd::cargo::cargo_bin!("corun").display();
+        Self::new(&format!("exec {corun} stand-in --cpu-ms 5 --wait-ms 45"))
+    }
+
     pub(crate) fn pid(&self) -> String {
         self.0.id().to_string()
     }

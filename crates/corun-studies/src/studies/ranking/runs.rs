@@ -1,13 +1,12 @@
 //! The runs: a mix on a machine under every policy, and held in its best placements.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use corun_app::{ComparisonSetup, Error, PolicySpec, Result};
 use corun_model::{LoadedProgram, Model};
 use corun_policy::{ActionKind, Policy};
 use corun_optimal::{Goal, Objective, PlacementProblem, SearchLimits};
-use corun_profile::{Library, Mix};
+use corun_profile::{Library, Mix, Profile};
 use corun_sim::{Observation, RunResult};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -16,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::kept::{Folder, KeptMix};
 use crate::harness::StudyInputs;
-use crate::simulate::model_of;
+use crate::simulate::{drawable, loaded_by_name, model_of};
 
 /// Nodes of the search for a best placement: a bound on its work that is the same everywhere.
 const MOST_NODES: u64 = 50_000;
@@ -34,7 +33,8 @@ pub(super) struct Contest<'a> {
     /// Where runs are kept.
     folder: Option<&'a Folder>,
     model: Arc<Model>,
-    loaded: BTreeMap<String, Arc<LoadedProgram>>,
+    /// Names of the programs that mixes are drawn from.
+    drawable: Vec<&'a str>,
 }
 
 /// What programs of a mix suffered, by objective: the mean over programs, the worst of them, and worst over
@@ -94,16 +94,11 @@ impl<'a> Contest<'a> {
         (seconds, folder): (f64, Option<&'a Folder>),
     ) -> Result<Self> {
         let model = model_of(machine)?;
-        // A program that drew more alone than this machine has is not drawn.
-        let load = |profile| model.load(profile).ok();
-        let loaded: BTreeMap<String, Arc<LoadedProgram>> = library
-            .iter()
-            .filter_map(|profile| Some((profile.name.clone(), Arc::new(load(profile)?))))
-            .collect();
-        if loaded.len() < programs {
+        let drawable = drawable(&model, library);
+        if drawable.len() < programs {
             return Err(Error::input(format!(
                 "{machine}: {} programs can be loaded, and {programs} are to run",
-                loaded.len()
+                drawable.len()
             )));
         }
         Ok(Self {
@@ -116,25 +111,27 @@ impl<'a> Contest<'a> {
             seconds,
             folder,
             model,
-            loaded,
+            drawable,
         })
     }
 
     /// One mix: different programs, drawn by a seed.
     pub(super) fn play(&self, seed: u64) -> Result<MixResult> {
         self.inputs.cancel.check()?;
-        let mut names: Vec<&str> = self.loaded.keys().map(String::as_str).collect();
+        let mut names = self.drawable.clone();
         names.shuffle(&mut Pcg64Mcg::seed_from_u64(seed));
         names.truncate(self.programs);
+        let load = |profile: &Profile| self.inputs.loaded_on(&self.model, profile);
+        let loaded = loaded_by_name(self.library, &names, load)?;
         let mut mix = Mix::of_apps(&names).map_err(Error::input)?;
         for (app, &name) in mix.apps.iter_mut().zip(&names) {
-            let alone = self.model.solo(&self.loaded[name], LoadedProgram::WHOLE, 0);
+            let alone = self.model.solo(&loaded[name], LoadedProgram::WHOLE, 0);
             app.instructions = Some((self.seconds * alone.instructions_per_s).ceil() as u64);
         }
         let mut setup = ComparisonSetup::on(
             self.model.clone(),
             self.library,
-            &self.loaded,
+            &loaded,
             &mix,
             None,
             self.inputs.seeds,

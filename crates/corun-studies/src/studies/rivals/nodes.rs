@@ -1,6 +1,5 @@
 //! DINO beside the other policies for machines of several nodes.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use corun_app::{ComparisonSetup, Error, PolicySpec, Result};
@@ -14,7 +13,7 @@ use rand_pcg::Pcg64Mcg;
 use rayon::prelude::*;
 
 use crate::harness::StudyInputs;
-use crate::simulate::model_of;
+use crate::simulate::{drawable, loaded_by_name, model_of};
 
 /// Machines with two nodes, and how many programs run on each.
 const MACHINES: [(&str, usize); 3] =
@@ -67,13 +66,10 @@ fn one(
     let (machine, programs) = MACHINES[machine];
     let model = model_of(machine)?;
     let library = inputs.spec()?;
-    let load = |profile: &corun_profile::Profile| {
-        Some((profile.name.clone(), Arc::new(model.load(profile).ok()?)))
-    };
-    let loaded: BTreeMap<String, Arc<LoadedProgram>> = library.iter().filter_map(load).collect();
-    let mut names: Vec<&str> = loaded.keys().map(String::as_str).collect();
+    let mut names = drawable(&model, library);
     names.shuffle(&mut Pcg64Mcg::seed_from_u64(seed));
     names.truncate(programs);
+    let loaded = loaded_by_name(library, &names, |profile| Ok(Arc::new(model.load(profile)?)))?;
     let mut mix = Mix::of_apps(&names).map_err(Error::input)?;
     for (app, &name) in mix.apps.iter_mut().zip(&names) {
         let alone = model.solo(&loaded[name], LoadedProgram::WHOLE, 0);
