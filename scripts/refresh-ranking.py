@@ -20,6 +20,7 @@ SHOWN = [
     "maximum-local",
     "n-mass",
     "dio-lfoc",
+    "dio+fair-clusters-online",
     "corun:profiles=0",
     "corun:ways=0",
     "corun",
