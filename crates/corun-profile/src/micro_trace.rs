@@ -23,8 +23,9 @@ const LEVEL: i32 = 19;
 /// The same while a program is recorded, which waits for it.
 const QUICK_LEVEL: i32 = 1;
 
-/// Version of the packed form.
-const VERSION: u8 = 1;
+/// Version of the packed form: since the second one it tells what the other directions of branches do.
+const VERSION: u8 = 2;
+const VERSION_OF_ONE_DIRECTION: u8 = 1;
 
 /// What an instruction asks of the execution units, apart from loading and storing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -180,6 +181,48 @@ pub struct MicroOp {
     pub page_reuse: Reuse,
     /// Of one that [`Marks::FETCHES`]: the same of its code line as [`Self::reuse`].
     pub fetch_reuse: Reuse,
+    /// Of a mispredicted branch: where it would have come to the same in the other direction.
+    pub meeting: Meeting,
+    /// How far back the nearest mispredicted branch lies whose other direction writes a register that it reads.
+    pub hangs_on: u16,
+}
+
+/// Where both directions of a branch go on alike: control independence (Rotenberg, Jacobson and Smith, "A study of control
+/// independence in superscalar processors", HPCA 1999).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Meeting {
+    /// Not known: the other direction was not seen, or not for long enough.
+    #[default]
+    Unknown,
+    /// Not within the reach of a reorder buffer.
+    Never,
+    /// They do.
+    After {
+        /// How many entries behind the branch the first one stands that both directions have, at least 1.
+        entries: u16,
+        /// Instructions that the other direction has before it.
+        other_instructions: u16,
+    },
+}
+
+impl Meeting {
+    const NEVER: u16 = u16::MAX;
+
+    fn words(self) -> [u16; 2] {
+        match self {
+            Self::Unknown => [0; 2],
+            Self::Never => [Self::NEVER, 0],
+            Self::After { entries, other_instructions } => [entries, other_instructions],
+        }
+    }
+
+    fn of([entries, other_instructions]: [u16; 2]) -> Self {
+        match entries {
+            0 => Self::Unknown,
+            Self::NEVER => Self::Never,
+            entries => Self::After { entries, other_instructions },
+        }
+    }
 }
 
 /// A stack distance (distinct others since the last access) in eight steps a doubling.
@@ -272,10 +315,12 @@ pub enum MicroTraceError {
     },
 }
 
-/// Numbers of two bytes that an entry has.
+/// Numbers of two bytes that an entry has, before its reuses and behind them.
 const WORDS: usize = 9;
+const OTHER_WORDS: usize = 3;
 
-const ENTRY_BYTES: usize = 1 + 2 * WORDS + 3;
+const BYTES_OF_ONE_DIRECTION: usize = 1 + 2 * WORDS + 3;
+const ENTRY_BYTES: usize = BYTES_OF_ONE_DIRECTION + 2 * OTHER_WORDS;
 
 impl MicroTraces {
     /// Packs traces: at most [`MOST_MICRO_TRACES`] of at most [`MOST_TRACED_INSTRUCTIONS`]; what is
@@ -382,11 +427,16 @@ fn bytes(one: &MicroOp) -> [u8; ENTRY_BYTES] {
     for (pair, word) in bytes[1..].chunks_exact_mut(2).zip(words) {
         pair.copy_from_slice(&word.to_le_bytes());
     }
-    bytes[1 + 2 * words.len()..].copy_from_slice(&[
+    bytes[1 + 2 * WORDS..BYTES_OF_ONE_DIRECTION].copy_from_slice(&[
         one.reuse.0,
         one.page_reuse.0,
         one.fetch_reuse.0,
     ]);
+    let [entries, instructions] = one.meeting.words();
+    let words = [entries, instructions, one.hangs_on];
+    for (pair, word) in bytes[BYTES_OF_ONE_DIRECTION..].chunks_exact_mut(2).zip(words) {
+        pair.copy_from_slice(&word.to_le_bytes());
+    }
     bytes
 }
 
@@ -399,9 +449,11 @@ fn unpack(packed: &[u8]) -> Result<Vec<MicroTrace>, MicroTraceError> {
         .map_err(|error| damaged(&error.to_string()))?;
     let short = || damaged("cut short");
     let (&version, mut rest) = raw.split_first().ok_or_else(short)?;
-    if version != VERSION {
-        return Err(MicroTraceError::Version { found: version });
-    }
+    let entry_bytes = match version {
+        VERSION => ENTRY_BYTES,
+        VERSION_OF_ONE_DIRECTION => BYTES_OF_ONE_DIRECTION,
+        found => return Err(MicroTraceError::Version { found }),
+    };
     let mut number = || -> Result<usize, MicroTraceError> {
         let (bytes, behind) = rest.split_at_checked(4).ok_or_else(short)?;
         rest = behind;
@@ -417,12 +469,15 @@ fn unpack(packed: &[u8]) -> Result<Vec<MicroTrace>, MicroTraceError> {
         return Err(length(false, found, MOST_TRACED_INSTRUCTIONS));
     }
     let entries: usize = lengths.iter().sum();
-    if rest.len() != entries * ENTRY_BYTES {
+    if rest.len() != entries * entry_bytes {
         return Err(short());
     }
     let column = |at: usize| &rest[at * entries..(at + 1) * entries];
-    let words: [[&[u8]; 2]; WORDS] =
-        std::array::from_fn(|at| [column(1 + 2 * at), column(2 + 2 * at)]);
+    let pair = |first: usize| [column(first), column(first + 1)];
+    let words: [[&[u8]; 2]; WORDS] = std::array::from_fn(|at| pair(1 + 2 * at));
+    let others: Option<[[&[u8]; 2]; OTHER_WORDS]> = (version == VERSION)
+        .then(|| std::array::from_fn(|at| pair(BYTES_OF_ONE_DIRECTION + 2 * at)));
+    let word = |[low, high]: [&[u8]; 2], at: usize| u16::from_le_bytes([low[at], high[at]]);
     let operations = column(0);
     let reuses: [&[u8]; 3] = std::array::from_fn(|at| column(1 + 2 * WORDS + at));
     let mut traces = Vec::with_capacity(count);
@@ -435,12 +490,11 @@ fn unpack(packed: &[u8]) -> Result<Vec<MicroTrace>, MicroTraceError> {
             let operation = *OPERATIONS
                 .get(usize::from(operations[at]))
                 .ok_or_else(|| wrong("an unknown operation"))?;
-            let mut back = [0; WORDS];
-            for (word, [low, high]) in back.iter_mut().zip(&words) {
-                *word = u16::from_le_bytes([low[at], high[at]]);
-            }
+            let back = words.map(|columns| word(columns, at));
             let [marks, a, b, c, d, e, forwarded_from, line_before, stream_before] = back;
-            if back[1..].iter().any(|&back| usize::from(back) > entry) {
+            let [entries, instructions, hangs_on] =
+                others.map_or([0; OTHER_WORDS], |columns| columns.map(|columns| word(columns, at)));
+            if back[1..].iter().chain([&hangs_on]).any(|&back| usize::from(back) > entry) {
                 return Err(wrong("a distance back beyond the beginning"));
             }
             ops.push(MicroOp {
@@ -454,6 +508,8 @@ fn unpack(packed: &[u8]) -> Result<Vec<MicroTrace>, MicroTraceError> {
                 reuse: Reuse(reuses[0][at]),
                 page_reuse: Reuse(reuses[1][at]),
                 fetch_reuse: Reuse(reuses[2][at]),
+                meeting: Meeting::of([entries, instructions]),
+                hangs_on,
             });
         }
         first += length;

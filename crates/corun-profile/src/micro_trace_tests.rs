@@ -15,6 +15,11 @@ fn entry(at: usize, bits: u64) -> MicroOp {
         reuse: Reuse(bits as u8),
         page_reuse: Reuse((bits >> 8) as u8),
         fetch_reuse: Reuse((bits >> 16) as u8),
+        meeting: Meeting::of([
+            (bits >> 24) as u16,
+            if bits >> 39 & 1 == 0 { 0 } else { bits as u16 },
+        ]),
+        hangs_on: back(9),
     }
 }
 
@@ -55,7 +60,7 @@ fn damage_is_named() {
     // One entry: an operation that there is not, then a distance beyond the beginning.
     let entry = |place: usize, value: u8| {
         let mut raw = vec![1, 1, 0, 0, 0, 1, 0, 0, 0];
-        raw.extend([0; ENTRY_BYTES]);
+        raw.extend([0; BYTES_OF_ONE_DIRECTION]);
         raw[9 + place] = value;
         of(&raw)
     };
@@ -64,6 +69,19 @@ fn damage_is_named() {
         MicroTraceError::Entry { trace: 0, entry: 0, why: "an unknown operation" }
     );
     assert!(entry(3, 1).to_string().contains("beyond the beginning"));
+}
+
+/// A recording of the first version says nothing of meetings, and all else as before.
+#[test]
+fn the_first_version_is_read() {
+    let mut raw = vec![1, 1, 0, 0, 0, 2, 0, 0, 0];
+    let entries = [entry(0, 0x1234_5678_9abc_def0), entry(1, 0x0fed_cba9_8765_4321)];
+    for column in 0..BYTES_OF_ONE_DIRECTION {
+        raw.extend(entries.map(|one| bytes(&one)[column]));
+    }
+    let read = MicroTraces { packed: zstd::bulk::compress(&raw, 1).unwrap().into() };
+    let expected = entries.map(|one| MicroOp { meeting: Meeting::Unknown, hangs_on: 0, ..one });
+    assert_eq!(read.unpack().unwrap(), [expected.to_vec()]);
 }
 
 #[test]

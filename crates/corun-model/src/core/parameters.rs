@@ -65,7 +65,8 @@ pub(crate) struct CoreParameters {
     pub(crate) outstanding: [usize; 2],
     /// Does a comparison with the conditional branch behind it count as one instruction?
     pub(crate) fuses: bool,
-    /// Share of the mispredicted branches behind which both directions soon meet again.
+    /// Share of the mispredicted branches behind which both directions soon meet again, of those of which the recording
+    /// does not say where; 0 where the core does nothing behind a mispredicted branch.
     pub(crate) meets_again: f64,
     /// Lines that a prefetcher runs ahead of a stream; 0: there is none.
     pub(crate) prefetch_lines: usize,

@@ -1,5 +1,5 @@
 use corun_machine::{AccessRates, CoreType, ExecutionLatencies, Prefetching, core};
-use corun_profile::{Marks, MicroOp, Operation};
+use corun_profile::{Marks, Meeting, MicroOp, Operation};
 
 use super::super::parameters::CoreParameters;
 use super::super::sampled::RankedTrace;
@@ -493,6 +493,38 @@ fn the_wrong_path_asks_for_the_lines_that_follow() {
     let found = cycles(&always, &probe([0, 0]));
     let least = f64::from(MEMORY_CYCLES) / 8.0;
     assert!((least..1.5 * least).contains(&found), "{found}");
+}
+
+/// The same, with an instruction that the other direction lacks behind the branch, on which the next load's address hangs
+/// or not.
+fn met(depends: bool, other_instructions: u16) -> [Step; 3] {
+    let [load, mut branch] = probe([u16::from(depends), 0]);
+    branch.0.meeting = Meeting::After { entries: 2, other_instructions };
+    [load, branch, compute(Operation::Integer, [0, 0, 0])]
+}
+
+#[test]
+fn what_both_directions_have_is_asked_for_by_the_wrong_one() {
+    let share = |meets_again| CoreParameters { meets_again, ..wide() };
+    // By the share alone, the instruction in between has been executed on either path.
+    let ignored = cycles(&share(0.75), &met(false, 1));
+    let least = f64::from(MEMORY_CYCLES) / 8.0;
+    assert!((least..1.6 * least).contains(&ignored), "{ignored}");
+    let waits = f64::from(MEMORY_CYCLES) + 16.0;
+    let hangs = cycles(&share(0.75), &met(true, 1));
+    assert!((hangs - waits).abs() < 3.0, "{hangs}");
+    // A wrong direction that fills the reorder buffer never gets there, and some do not meet.
+    let long = cycles(&share(0.75), &met(false, 5000));
+    assert!((long - waits).abs() < 3.0, "{long}");
+    let mut never = met(false, 1);
+    never[1].0.meeting = Meeting::Never;
+    assert_eq!(cycles(&share(1.0), &never), long);
+    assert_eq!(cycles(&share(0.0), &met(false, 1)), long, "a core without a wrong path");
+    // What the other direction writes is not there.
+    let mut written = met(false, 1);
+    written[0].0.hangs_on = 2;
+    let hangs = cycles(&share(0.75), &written);
+    assert!((hangs - waits).abs() < 3.0, "{hangs}");
 }
 
 /// A core without a prefetcher foresees nothing: its wrong path asks for a stream's lines as for any other.

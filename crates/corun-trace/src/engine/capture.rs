@@ -1,9 +1,12 @@
 //! Captures a micro-trace: a stretch of one thread's instructions with what each depends on and
 //! touches.
 
-use corun_profile::{Marks, MicroOp, MicroTrace, Operation, Reuse};
+use std::cmp::Reverse;
+
+use corun_profile::{Marks, Meeting, MicroOp, MicroTrace, Operation, Reuse};
 use rustc_hash::FxHashMap;
 
+use super::meeting::{Met, Place as MeetingPlace, REACH, Ran, Ways};
 use super::stack::Depth;
 use crate::block::{Block, Registers, StaticOp};
 use crate::event::{WORD_BYTES, line_of};
@@ -76,6 +79,11 @@ pub(crate) struct Capture {
     fetched: Vec<(usize, Place, bool)>,
     /// Entries whose line lay below the front, with the number of that access; of a code line?
     below: Vec<(u32, usize, bool)>,
+    /// By entry, what it reads and writes.
+    registers: Vec<[Registers; 2]>,
+    /// The blocks, and the entry with which the running one begins.
+    path: Vec<Ran>,
+    first: usize,
 }
 
 impl Capture {
@@ -98,6 +106,9 @@ impl Capture {
             repeated: [u64::MAX; 2],
             fetched: Vec::new(),
             below: Vec::new(),
+            registers: Vec::new(),
+            path: Vec::new(),
+            first: 0,
         }
     }
 
@@ -113,6 +124,7 @@ impl Capture {
     /// A block begins; `repeats`: with the repeated instruction that ended the one before.
     pub(crate) fn begin_block(&mut self, repeats: bool) {
         self.cursor = 0;
+        self.first = self.ops.len();
         self.repeating = repeats;
         if !repeats {
             self.repeated = [u64::MAX; 2];
@@ -133,7 +145,15 @@ impl Capture {
     pub(crate) fn end_block(&mut self, block: &Block, ended: Ended) {
         self.follow(block, block.ops.len());
         self.settle_access();
-        if block.branches == 0 || self.ops.is_empty() || self.cursor == 0 {
+        if self.ops.is_empty() || self.cursor == 0 {
+            return;
+        }
+        // A repeated instruction goes on without entries of its own.
+        if self.first < self.ops.len() {
+            let is_wrong = ended.small_wrong || ended.large_wrong;
+            self.path.push(Ran::new(block, [self.first, self.last.max(self.first)], is_wrong));
+        }
+        if block.branches == 0 {
             return;
         }
         let marks = &mut self.ops[self.last].marks;
@@ -251,6 +271,8 @@ impl Capture {
             }
         }
         self.ops.push(micro);
+        self.registers.resize(entry, [Registers::default(); 2]);
+        self.registers.push([op.read.and(op.address), op.written]);
         for register in op.written.iter() {
             self.writers[register] = entry as u32 + 1;
         }
@@ -351,10 +373,77 @@ impl Capture {
         });
     }
 
+    /// Entries behind a place where both directions of a branch meet that read a register as the other one has written it.
+    fn reads_written(&self, place: &MeetingPlace) -> Vec<usize> {
+        let mut written = place.written;
+        let mut found = Vec::new();
+        for (entry, [reads, writes]) in self.registers.iter().enumerate().skip(place.entry) {
+            if written.0 == 0 {
+                break;
+            }
+            if reads.0 & written.0 != 0 {
+                found.push(entry);
+            }
+            written = written.without(*writes);
+        }
+        found
+    }
+
+    /// By entry behind a branch, within a core's reach: does it hang on what either direction does before they meet?
+    fn hanging(&self, branch: usize, place: &MeetingPlace) -> Vec<bool> {
+        let end = self.ops.len().min(branch + REACH);
+        let own = (place.entry - branch).min(end - branch);
+        let mut hangs = vec![false; end - branch];
+        hangs[..own].fill(true);
+        for entry in self.reads_written(place).into_iter().filter(|&entry| entry < end) {
+            hangs[entry - branch] = true;
+        }
+        for at in own..hangs.len() {
+            let op = &self.ops[branch + at];
+            let inputs = op.inputs.iter().chain(&op.address_inputs).chain([&op.forwarded_from]);
+            let mut from = inputs.filter_map(|&back| at.checked_sub(usize::from(back)));
+            hangs[at] = hangs[at] || from.any(|from| from < at && hangs[from]);
+        }
+        hangs
+    }
+
+    /// Notes what a core comes to in the other direction of a mispredicted branch.
+    fn meet(&mut self, met: &Met) {
+        let branch = met.branch;
+        let places = met.places.iter().map(|place| (place, self.hanging(branch, place)));
+        let places: Vec<_> = places.collect();
+        // The sooner a core comes to a load, the longer its line has been on its way.
+        let worth = |place: &MeetingPlace, hangs: &[bool]| -> usize {
+            let behind = place.entry - branch;
+            let free = (behind..hangs.len()).filter(|&at| !hangs[at]);
+            let loads = free.filter(|&at| self.ops[branch + at].marks.has(Marks::LOAD));
+            loads.map(|at| REACH.saturating_sub(place.other_instructions + at - behind)).sum()
+        };
+        let best =
+            places.iter().max_by_key(|(place, hangs)| (worth(place, hangs), Reverse(place.entry)));
+        let Some((place, _)) = best else {
+            let unmet = if met.is_never { Meeting::Never } else { Meeting::Unknown };
+            self.ops[branch].meeting = unmet;
+            return;
+        };
+        self.ops[branch].meeting = after(branch, place);
+        for entry in self.reads_written(place) {
+            self.ops[entry].hangs_on = distance(entry, branch);
+        }
+    }
+
     /// The trace. `depths`: of the accesses below the front in turn, with the lines known before
-    /// each; `whole`: nothing came before those.
-    pub(crate) fn finish(mut self, depths: &[(Depth, u64)], whole: bool) -> MicroTrace {
+    /// each; `whole`: nothing came before those. `ways`: of the micro-traces before.
+    pub(crate) fn finish(
+        mut self,
+        depths: &[(Depth, u64)],
+        whole: bool,
+        ways: &mut Ways,
+    ) -> MicroTrace {
         self.settle_access();
+        for met in ways.meetings(&self.path) {
+            self.meet(&met);
+        }
         for &(entry, number, code) in &self.below {
             let op = &mut self.ops[entry as usize];
             let (reuse, at_least) = match depths.get(number) {
@@ -376,6 +465,12 @@ impl Capture {
         }
         self.ops
     }
+}
+
+fn after(branch: usize, place: &MeetingPlace) -> Meeting {
+    let word = |count: usize| u16::try_from(count).unwrap_or(u16::MAX - 1);
+    let entries = word((place.entry - branch).max(1));
+    Meeting::After { entries, other_instructions: word(place.other_instructions) }
 }
 
 /// The words that an access of so many bytes covers.

@@ -1,6 +1,7 @@
 use corun_profile::{Marks, Operation, Reuse};
 
 use super::*;
+use crate::block::Exit;
 
 const RAX: Registers = Registers(1);
 const RBX: Registers = Registers(1 << 3);
@@ -37,7 +38,7 @@ fn a_linked_list_with_a_field() {
         capture.access(&block, 1, 800 * (round + 1), false, seen(0));
         capture.end_block(&block, Ended { taken: true, ..Ended::default() });
     }
-    let ops = capture.finish(&[], true);
+    let ops = capture.finish(&[], true, &mut Ways::default());
     assert_eq!(ops.len(), 8);
     // The second round's field has its address from the first round's pointer, its sum from the
     // first round's sum; the pointer's line is the field's.
@@ -59,7 +60,7 @@ fn a_load_waits_for_the_store_to_its_word() {
     // The second instruction's access is left out, as it is to the same word.
     capture.access(&block, 2, 11, false, seen(0));
     capture.end_block(&block, Ended::default());
-    let ops = capture.finish(&[], true);
+    let ops = capture.finish(&[], true, &mut Ways::default());
     assert_eq!((ops[1].forwarded_from, ops[1].line_before), (1, 1));
     assert_eq!((ops[2].forwarded_from, ops[2].line_before), (0, 1));
     assert!(!ops[2].marks.has(Marks::TAKEN));
@@ -79,7 +80,7 @@ fn depths_below_the_front_are_filled_in_at_the_end() {
     capture.access(&block, 0, 8, false, below(1));
     capture.access(&block, 1, 16, false, below(2));
     let depths = [(Depth::Lines(600), 0), (Depth::Lines(5000), 0), (Depth::Cold, 900)];
-    let ops = capture.finish(&depths, false);
+    let ops = capture.finish(&depths, false, &mut Ways::default());
     assert_eq!(ops[0].fetch_reuse, Reuse::of(600));
     assert!(ops[0].marks.has(Marks::FETCHES) && !ops[0].marks.has(Marks::FETCH_AT_LEAST));
     assert_eq!(ops[0].reuse, Reuse::of(5000));
@@ -92,7 +93,7 @@ fn depths_below_the_front_are_filled_in_at_the_end() {
 #[test]
 fn a_repeated_instruction_is_one_with_a_part_for_each_line() {
     let both = StaticOp { loads: true, stores: true, ..StaticOp::default() };
-    let block = Block { exit: crate::block::Exit::Repeat, branches: 0, ..block(&[both]) };
+    let block = Block { exit: Exit::Repeat, branches: 0, ..block(&[both]) };
     let mut capture = Capture::new(0, 1);
     for round in 0..24 {
         capture.begin_block(round > 0);
@@ -100,7 +101,7 @@ fn a_repeated_instruction_is_one_with_a_part_for_each_line() {
         capture.access(&block, 0, 1600 + round, true, seen(0));
         capture.end_block(&block, Ended::default());
     }
-    let ops = capture.finish(&[], true);
+    let ops = capture.finish(&[], true, &mut Ways::default());
     let parts = ops.iter().filter(|op| op.marks.has(Marks::PART)).count();
     assert_eq!(ops.len() - parts, 1);
     // The store of the first element, then a load and a store for each of the three lines.
@@ -116,7 +117,7 @@ fn registers_that_many_wrote_wait_for_the_latest() {
     let mut capture = Capture::new(0, 1);
     capture.begin_block(false);
     capture.end_block(&block, Ended::default());
-    let ops = capture.finish(&[], true);
+    let ops = capture.finish(&[], true, &mut Ways::default());
     let mut inputs = ops[5].inputs;
     inputs.sort_unstable();
     assert_eq!(inputs, [1, 2, 3]);
@@ -147,8 +148,45 @@ fn a_value_that_is_stored_in_parts_ends_where_it_ends() {
         }
         capture.end_block(&block, Ended::default());
     }
-    let ops = capture.finish(&[], true);
+    let ops = capture.finish(&[], true, &mut Ways::default());
     let loads: Vec<u16> =
         ops.iter().filter(|op| op.marks.has(Marks::LOAD)).map(|op| op.forwarded_from).collect();
     assert_eq!(loads, [0, 0, 0], "{ops:?}");
+}
+
+/// inc %rcx; jcc; lea (%rcx),%rbx; tail: load (%rbx), add. Where the lea is passed over, the load hangs on the direction; where it
+/// is not, it has its address from an instruction that the other direction lacks.
+#[test]
+fn what_the_other_direction_writes_is_hung_on() {
+    let rcx = Registers(1 << 1);
+    let at = |start: u64, ops: &[StaticOp], exit| {
+        let end = start + 4 * ops.len() as u64;
+        Block { start, last: end - 4, end, exit, ..block(ops) }
+    };
+    let compute = |read, written| StaticOp {
+        read,
+        written,
+        operation: Operation::Integer,
+        ..StaticOp::default()
+    };
+    let jump = compute(FLAGS, Registers::default());
+    let (lea, tail) = (compute(rcx, RBX), [load(RBX, RAX), compute(RAX, RAX)]);
+    let test = at(0x1000, &[compute(rcx, rcx), jump], Exit::Conditional);
+    // The lea runs on into the tail.
+    let short = at(0x2004, &tail, Exit::Direct);
+    let long = at(0x2000, &[&[lea][..], &tail[..]].concat(), Exit::Direct);
+    let mut capture = Capture::new(0, 1);
+    for round in 0..300 {
+        for block in [&test, if round % 2 == 0 { &short } else { &long }] {
+            capture.begin_block(false);
+            capture.end_block(block, Ended { large_wrong: true, ..Ended::default() });
+        }
+    }
+    let ops = capture.finish(&[], true, &mut Ways::default());
+    let after = |entries, other_instructions| Meeting::After { entries, other_instructions };
+    assert_eq!((ops[1].meeting, ops[5].meeting), (after(1, 1), after(2, 0)));
+    assert_eq!(
+        ops[..9].iter().map(|op| op.hangs_on).collect::<Vec<_>>(),
+        [0, 0, 1, 0, 0, 0, 0, 0, 0]
+    );
 }

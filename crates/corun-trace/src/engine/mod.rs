@@ -12,6 +12,7 @@ mod figures;
 mod foreseer;
 mod front;
 mod histogram;
+mod meeting;
 mod options;
 mod own;
 mod pacing;

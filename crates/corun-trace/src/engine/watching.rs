@@ -3,6 +3,7 @@
 
 use super::capture::{Capture, Ended, Place, Seen};
 use super::foreseer::Foreseer;
+use super::meeting::Ways;
 use super::page_depths::PageDepths;
 use super::pages::PAGE_LINES;
 use super::schedule::{BURST_CAPTURE_SHARE, capture_spacing};
@@ -17,6 +18,7 @@ pub(crate) struct Watching {
     /// Pages touched since the stretch began.
     pages: PageDepths,
     capture: Option<Box<Capture>>,
+    ways: Ways,
     /// A capture of this thread begins with its next block.
     due: Option<usize>,
     /// Instructions of the run from which the next capture may begin, and at which the last one began.
@@ -30,6 +32,7 @@ impl Watching {
             foreseer: Foreseer::new(),
             pages: PageDepths::new(),
             capture: None,
+            ways: Ways::default(),
             due: None,
             next_capture: 0,
             last_capture: 0,
@@ -158,6 +161,7 @@ impl Engine {
         let Some(capture) = self.watching.capture.take() else { return };
         let (depths, whole) = self.distances.take_depths(&mut self.figures.histogram);
         let weight = capture.weight;
-        self.figures.strata.add(&capture.finish(&depths, whole), weight);
+        let trace = capture.finish(&depths, whole, &mut self.watching.ways);
+        self.figures.strata.add(&trace, weight);
     }
 }

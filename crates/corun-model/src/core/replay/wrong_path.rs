@@ -1,17 +1,23 @@
 //! What a core asks for behind a branch that it mispredicted, before it knows.
 //!
 //! Until the branch is resolved the core goes on in the wrong direction. Mostly both directions soon meet
-//! again, and what stands behind that place is loaded by the wrong path too: its lines are on their way when
-//! the right path gets there. Rotenberg, Jacobson and Smith ("A study of control independence in superscalar
+//! again, and what stands behind that place is loaded by the wrong path too, unless it hangs on what either
+//! direction does before: its lines are on their way when the right path gets there. A recording says where they meet
+//! ([`Meeting`]) and what hangs on the other direction. Rotenberg, Jacobson and Smith ("A study of control independence in superscalar
 //! processors", HPCA 1999) found most mispredicted branches to have such a place within a reorder buffer's
 //! reach.
 
-use corun_profile::{Marks, Operation};
+use corun_profile::{Marks, Meeting, MicroOp, Operation};
 
 use super::{Level, MemoryView, RankedTrace, Replay, cycles, level_below};
 
 /// A value that is not there before the branch is resolved.
 const NEVER: u32 = u32::MAX;
+
+/// Reads an entry a register that the other direction of a branch, or of one behind it, writes?
+fn hangs_on(entry: usize, op: &MicroOp, branch: usize) -> bool {
+    op.hangs_on > 0 && entry - usize::from(op.hangs_on) >= branch
+}
 
 impl Replay<'_> {
     /// Goes on behind a mispredicted branch, dispatched in one cycle and resolved in another, as if it had
@@ -25,31 +31,55 @@ impl Replay<'_> {
         view: &MemoryView,
     ) {
         // Not worth it where the branch waits for no line from beyond the private caches.
-        if self.core.in_order() || resolved < dispatched + view.llc_cycles || !self.meets_again() {
+        if self.core.in_order() || resolved < dispatched + view.llc_cycles {
             return;
         }
-        let mut before = 0;
+        let Some((mut met, mut before)) = self.meets(&trace.ops[branch]) else { return };
+        met += branch;
         for (entry, op) in trace.ops.iter().enumerate().skip(branch + 1) {
-            if before == self.core.reorder_buffer {
+            if before >= self.core.reorder_buffer {
                 break;
             }
             let at = (dispatched + 1 + before as u32 / self.core.width)
                 .max(self.reorder.free_after(before));
-            let stops = matches!(op.operation, Operation::Serialise | Operation::SystemCall);
-            if at >= resolved || stops {
+            if at >= resolved {
                 break;
             }
-            before += usize::from(self.core.counts(op));
-            let value = self.value_ahead(entry, (branch, resolved), at, trace, view);
-            self.ahead[entry] = if value < resolved { value } else { NEVER };
-            if op.marks.any(view.mispredicted) && !self.meets_again() {
+            if entry < met {
+                // The other direction lacks it.
+                self.ahead[entry] = NEVER;
+                continue;
+            }
+            if matches!(op.operation, Operation::Serialise | Operation::SystemCall) {
                 break;
+            }
+            let value = if hangs_on(entry, op, branch) {
+                NEVER
+            } else {
+                self.value_ahead(entry, (branch, resolved), at, trace, view)
+            };
+            self.ahead[entry] = if value < resolved { value } else { NEVER };
+            before += usize::from(self.core.counts(op));
+            if op.marks.any(view.mispredicted) {
+                let Some((entries, instructions)) = self.meets(op) else { break };
+                met = entry + entries;
+                before += instructions;
             }
         }
     }
 
-    fn meets_again(&mut self) -> bool {
-        self.meeting.next() < self.core.meets_again
+    /// How many entries behind a mispredicted branch the first one stands that both directions have, and the instructions
+    /// that the wrong one has before it; none where they do not meet. Where the recording does not know, all that follows
+    /// counts as both directions', behind a share of the branches.
+    fn meets(&mut self, branch: &MicroOp) -> Option<(usize, usize)> {
+        match branch.meeting {
+            _ if self.core.meets_again == 0.0 => None,
+            Meeting::Unknown => (self.meeting.next() < self.core.meets_again).then_some((1, 0)),
+            Meeting::Never => None,
+            Meeting::After { entries, other_instructions } => {
+                Some((usize::from(entries), usize::from(other_instructions)))
+            }
+        }
     }
 
     /// When an entry's value would be there.
