@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use corun_profile::{Marks, Meeting, MicroOp, MicroTrace, Operation, Reuse};
 use rustc_hash::FxHashMap;
 
-use super::meeting::{Met, Place as MeetingPlace, REACH, Ran, Ways};
+use super::meeting::{MeetingPlace, Met, REACH, Ran, Ways};
 use super::stack::Depth;
 use crate::block::{Block, Registers, StaticOp};
 use crate::event::{WORD_BYTES, line_of};

@@ -49,7 +49,7 @@ struct Step {
 
 /// A place where a mispredicted branch would have come to the same in the other direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct MeetingPlace {
     /// The first entry that both directions have.
     pub(crate) entry: usize,
     /// Instructions that the other direction has before it.
@@ -64,7 +64,7 @@ pub(crate) struct Met {
     /// The branch's entry.
     pub(crate) branch: usize,
     /// Those that are sooner on one direction the later they are on the other, from the soonest on the right one on.
-    pub(crate) places: Vec<Place>,
+    pub(crate) places: Vec<MeetingPlace>,
     /// Are none within a core's reach, rather than that too little was seen to tell?
     pub(crate) is_never: bool,
 }
@@ -112,7 +112,7 @@ impl Ways {
         let found = found.collect();
         for (&branch, places) in &open {
             for &at in places {
-                self.learn(branch, way(path, at));
+                self.learn(branch, path, at);
             }
         }
         found
@@ -124,18 +124,20 @@ impl Ways {
         ways.iter().rev().find(|way| way[0].start != next).map(|way| &way[..])
     }
 
-    /// Short ways, at the end of a micro-trace, tell less.
-    fn learn(&mut self, branch: u64, way: Vec<Step>) {
-        if length(&way) < REACH
-            || !self.known.contains_key(&branch) && self.known.len() == MOST_BRANCHES
-        {
+    /// Keeps the way that a branch, which stands at this place of the path, went, where it is not known. Short ways, at the
+    /// end of a micro-trace, tell less.
+    fn learn(&mut self, branch: u64, path: &[Ran], at: usize) {
+        let Some(next) = path.get(at + 1).map(|block| block.step.start) else { return };
+        let known = self.known.get(&branch);
+        let is_known = known.is_some_and(|ways| ways.iter().any(|way| way[0].start == next));
+        if is_known || known.is_none() && self.known.len() == MOST_BRANCHES {
+            return;
+        }
+        let way = way(path, at);
+        if length(&way) < REACH {
             return;
         }
         let ways = self.known.entry(branch).or_default();
-        if let Some(same) = ways.iter_mut().find(|one| one[0].start == way[0].start) {
-            *same = way.into();
-            return;
-        }
         if ways.len() == MOST_WAYS {
             ways.pop_front();
         }
@@ -183,7 +185,7 @@ fn met(path: &[Ran], other: &[Step]) -> Met {
         }
         before += step.instructions();
     }
-    let mut places: Vec<Place> = Vec::new();
+    let mut places: Vec<MeetingPlace> = Vec::new();
     let mut passed = 0;
     for block in &path[1..] {
         if passed >= REACH {
@@ -193,12 +195,12 @@ fn met(path: &[Ran], other: &[Step]) -> Met {
         if let Some(&(at, before)) = steps.get(&block.step.last) {
             let both = own.min(other[at].instructions());
             let other_instructions = before + other[at].instructions() - both;
-            let is_sooner = |last: &Place| other_instructions < last.other_instructions;
+            let is_sooner = |last: &MeetingPlace| other_instructions < last.other_instructions;
             if places.last().is_none_or(is_sooner) {
                 let [first, last] = block.entries;
                 let entry = (first + own - both).min(last);
                 let written = written(other, other_instructions);
-                places.push(Place { entry, other_instructions, written });
+                places.push(MeetingPlace { entry, other_instructions, written });
             }
         }
         passed += own;

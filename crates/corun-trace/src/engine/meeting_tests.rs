@@ -49,7 +49,7 @@ impl Loop {
 /// Of the first branches, the entries and the other direction's instructions before each place.
 fn places(found: &[Met], branches: usize) -> Vec<(usize, Vec<[usize; 2]>)> {
     let of = |met: &Met| {
-        let place = |place: &Place| [place.entry - met.branch, place.other_instructions];
+        let place = |place: &MeetingPlace| [place.entry - met.branch, place.other_instructions];
         (met.branch, met.places.iter().map(place).collect())
     };
     found.iter().take(branches).map(of).collect()
