@@ -109,8 +109,12 @@ fn a_name_leads_to_processes_and_a_threads_number_to_its_process() {
 /// A script that keeps CPU 0 busy.
 const BUSY_ON_CPU_0: &str = "taskset -cp 0 $$ >/dev/null 2>&1; while :; do :; done";
 
-/// The number of a process's autogroup; none where the kernel makes none.
+/// The number of a process's autogroup; none where the kernel makes none, or has been told not to.
 fn autogroup(program: &Started) -> Option<u64> {
+    let switch = std::fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled").ok()?;
+    if switch.trim() == "0" {
+        return None;
+    }
     let line = std::fs::read_to_string(format!("/proc/{}/autogroup", program.pid())).ok()?;
     line.strip_prefix("/autogroup-")?.split(' ').next()?.parse().ok()
 }
