@@ -50,7 +50,12 @@ TEXT
 } >declared.toml
 corun topology --machine declared.toml
 profile heavy 32; profile mid 8; profile light 1; profile quiet 0.25
-mix heavy mid light quiet heavy mid light quiet >typed.toml
+{
+  echo "version = 1"
+  for app in heavy mid light quiet heavy mid light quiet; do
+    printf '[[app]]\nprofile = "%s"\n' $app
+  done
+} >typed.toml
 sed 's/count = 2/count = 4/' declared.toml >other.toml
 if corun run typed.toml --machine other.toml --profiles profiles --policy camps --counters model \
   2>refused; then

@@ -6,7 +6,7 @@ echo 0 >/proc/sys/kernel/numa_balancing
 ip link set lo up
 pids=""
 for _ in 1 2 3 4 5; do
-  taskset 0x0f corun stand-in --cpu-ms 5 --wait-ms 95 &
+  taskset 0x0f corun stand-in &
   pids="$pids $!"
 done
 sleep 3
