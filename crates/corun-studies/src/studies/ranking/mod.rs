@@ -256,7 +256,7 @@ mod tests {
     }
 
     /// The policies of the table that docs/policies.md opens with.
-    const SHOWN: [&str; 11] = [
+    const SHOWN: [&str; 12] = [
         "linux-default",
         "dio-power",
         "dio-2010",
@@ -265,6 +265,7 @@ mod tests {
         "maximum-local",
         "n-mass",
         "dio-lfoc",
+        "dio+fair-clusters-online",
         "corun:profiles=0",
         "corun:ways=0",
         "corun",
