@@ -12,7 +12,7 @@ impl MachineSpec {
             core.memory_page_walk_cycles.iter_mut().for_each(|cycles| *cycles *= ratio);
         }
         if let Some(kernel) = &mut self.kernel {
-            kernel.all_mut().into_iter().flatten().for_each(|ns| *ns /= ratio);
+            kernel.scale(1.0 / ratio);
         }
         self.objects.iter_mut().for_each(|object| scale_private_caches(object, false, ratio));
     }
@@ -29,38 +29,46 @@ fn scale_private_caches(object: &mut ObjectSpec, is_in_cache: bool, ratio: f64) 
 }
 
 impl KernelCosts {
-    fn all_mut(&mut self) -> [Option<&mut f64>; 10] {
-        let Self {
-            page_fault_ns,
-            huge_page_fault_ns,
-            file_fault_ns,
-            system_call_ns,
-            file_call_ns,
-            mapping_call_ns,
-            sleeping_call_ns,
-            transfer_ns_per_byte,
-            file_write_ns_per_byte,
-            process_ns,
-        } = self;
-        [
-            page_fault_ns,
-            huge_page_fault_ns,
-            file_fault_ns,
-            system_call_ns,
-            file_call_ns,
-            mapping_call_ns,
-            sleeping_call_ns,
-            transfer_ns_per_byte,
-            file_write_ns_per_byte,
-            process_ns,
-        ]
-        .map(Option::as_mut)
+    fn scale(&mut self, ratio: f64) {
+        let costs = [
+            &mut self.page_fault_ns,
+            &mut self.huge_page_fault_ns,
+            &mut self.file_fault_ns,
+            &mut self.system_call_ns,
+            &mut self.file_call_ns,
+            &mut self.mapping_call_ns,
+            &mut self.sleeping_call_ns,
+            &mut self.transfer_ns_per_byte,
+            &mut self.file_write_ns_per_byte,
+            &mut self.process_ns,
+        ];
+        costs.into_iter().flatten().for_each(|ns| *ns *= ratio);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::MachineSpec;
+    use crate::{KernelCosts, MachineSpec};
+
+    #[test]
+    fn all_of_the_kernels_work_takes_as_many_cycles() {
+        let some = Some(8.0);
+        let mut costs = KernelCosts {
+            page_fault_ns: some,
+            huge_page_fault_ns: some,
+            file_fault_ns: some,
+            system_call_ns: some,
+            file_call_ns: some,
+            mapping_call_ns: some,
+            sleeping_call_ns: some,
+            transfer_ns_per_byte: some,
+            file_write_ns_per_byte: some,
+            process_ns: some,
+        };
+        costs.scale(0.5);
+        let text = toml::to_string(&costs).unwrap();
+        assert!(text.lines().all(|line| line.ends_with(" = 4.0")), "{text}");
+    }
 
     #[test]
     fn cycles_stay_and_memory_keeps_its_time() {

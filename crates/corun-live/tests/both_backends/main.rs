@@ -4,12 +4,12 @@
 #[path = "../resctrl/caches.rs"]
 mod caches;
 #[path = "../resctrl/kernel.rs"]
-#[allow(dead_code)] // no test here breaks what the kernel says
+#[expect(dead_code, reason = "the tests of resctrl break what the kernel says, those here do not")]
 mod kernel;
 #[path = "../resctrl/mount.rs"]
 mod mount;
 #[path = "../resctrl/mounted.rs"]
-#[allow(dead_code)] // nor looks into it
+#[expect(dead_code, reason = "the tests of resctrl look into it, those here do not")]
 mod mounted;
 mod replay;
 mod resctrl;
