@@ -25,8 +25,8 @@ pub use bad_input::{Fault, FileError, PathStep};
 pub use curve::{CurveError, CurvePoint, MissRateCurve, Reading};
 pub use library::{Library, UnknownProgram, shipped_names};
 pub use micro_trace::{
-    MOST_MICRO_TRACES, MOST_TRACED_INSTRUCTIONS, Marks, Meeting, MicroOp, MicroTrace,
-    MicroTraceError, MicroTraces, OPERATIONS, Operation, Reuse, pack_quickly, unpack_quickly,
+    MOST_MICRO_TRACES, MOST_TRACED_INSTRUCTIONS, Marks, MicroOp, MicroTrace, MicroTraceError,
+    MicroTraces, OPERATIONS, Operation, Reconvergence, Reuse, pack_quickly, unpack_quickly,
 };
 pub use mix::{
     App, Barrier, Io, MAX_MIX_THREADS, MIX_FILE_VERSION, Method, Mix, MixSource, Waiting,

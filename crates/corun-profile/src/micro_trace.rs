@@ -182,7 +182,7 @@ pub struct MicroOp {
     /// Of one that [`Marks::FETCHES`]: the same of its code line as [`Self::reuse`].
     pub fetch_reuse: Reuse,
     /// Of a mispredicted branch: where it would have come to the same in the other direction.
-    pub meeting: Meeting,
+    pub reconvergence: Reconvergence,
     /// How far back the nearest mispredicted branch lies whose other direction writes a register that it reads.
     pub hangs_on: u16,
 }
@@ -190,7 +190,7 @@ pub struct MicroOp {
 /// Where both directions of a branch go on alike: control independence (Rotenberg, Jacobson and Smith, "A study of control
 /// independence in superscalar processors", HPCA 1999).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Meeting {
+pub enum Reconvergence {
     /// Not known: the other direction was not seen, or not for long enough.
     #[default]
     Unknown,
@@ -205,7 +205,7 @@ pub enum Meeting {
     },
 }
 
-impl Meeting {
+impl Reconvergence {
     const NEVER: u16 = u16::MAX;
 
     fn words(self) -> [u16; 2] {
@@ -432,7 +432,7 @@ fn bytes(one: &MicroOp) -> [u8; ENTRY_BYTES] {
         one.page_reuse.0,
         one.fetch_reuse.0,
     ]);
-    let [entries, instructions] = one.meeting.words();
+    let [entries, instructions] = one.reconvergence.words();
     let words = [entries, instructions, one.hangs_on];
     for (pair, word) in bytes[BYTES_OF_ONE_DIRECTION..].chunks_exact_mut(2).zip(words) {
         pair.copy_from_slice(&word.to_le_bytes());
@@ -508,7 +508,7 @@ fn unpack(packed: &[u8]) -> Result<Vec<MicroTrace>, MicroTraceError> {
                 reuse: Reuse(reuses[0][at]),
                 page_reuse: Reuse(reuses[1][at]),
                 fetch_reuse: Reuse(reuses[2][at]),
-                meeting: Meeting::of([entries, instructions]),
+                reconvergence: Reconvergence::of([entries, instructions]),
                 hangs_on,
             });
         }

@@ -15,7 +15,7 @@ fn entry(at: usize, bits: u64) -> MicroOp {
         reuse: Reuse(bits as u8),
         page_reuse: Reuse((bits >> 8) as u8),
         fetch_reuse: Reuse((bits >> 16) as u8),
-        meeting: Meeting::of([
+        reconvergence: Reconvergence::of([
             (bits >> 24) as u16,
             if bits >> 39 & 1 == 0 { 0 } else { bits as u16 },
         ]),
@@ -80,7 +80,8 @@ fn the_first_version_is_read() {
         raw.extend(entries.map(|one| bytes(&one)[column]));
     }
     let read = MicroTraces { packed: zstd::bulk::compress(&raw, 1).unwrap().into() };
-    let expected = entries.map(|one| MicroOp { meeting: Meeting::Unknown, hangs_on: 0, ..one });
+    let expected =
+        entries.map(|one| MicroOp { reconvergence: Reconvergence::Unknown, hangs_on: 0, ..one });
     assert_eq!(read.unpack().unwrap(), [expected.to_vec()]);
 }
 

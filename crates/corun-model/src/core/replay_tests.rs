@@ -1,5 +1,5 @@
 use corun_machine::{AccessRates, CoreType, ExecutionLatencies, Prefetching, core};
-use corun_profile::{Marks, Meeting, MicroOp, Operation};
+use corun_profile::{Marks, MicroOp, Operation, Reconvergence};
 
 use super::super::parameters::CoreParameters;
 use super::super::sampled::RankedTrace;
@@ -499,7 +499,7 @@ fn the_wrong_path_asks_for_the_lines_that_follow() {
 /// or not.
 fn met(depends: bool, other_instructions: u16) -> [Step; 3] {
     let [load, mut branch] = probe([u16::from(depends), 0]);
-    branch.0.meeting = Meeting::After { entries: 2, other_instructions };
+    branch.0.reconvergence = Reconvergence::After { entries: 2, other_instructions };
     [load, branch, compute(Operation::Integer, [0, 0, 0])]
 }
 
@@ -517,7 +517,7 @@ fn what_both_directions_have_is_asked_for_by_the_wrong_one() {
     let long = cycles(&share(0.75), &met(false, 5000));
     assert!((long - waits).abs() < 3.0, "{long}");
     let mut never = met(false, 1);
-    never[1].0.meeting = Meeting::Never;
+    never[1].0.reconvergence = Reconvergence::Never;
     assert_eq!(cycles(&share(1.0), &never), long);
     assert_eq!(cycles(&share(0.0), &met(false, 1)), long, "a core without a wrong path");
     // What the other direction writes is not there.

@@ -3,10 +3,10 @@
 
 use std::cmp::Reverse;
 
-use corun_profile::{Marks, Meeting, MicroOp, MicroTrace, Operation, Reuse};
+use corun_profile::{Marks, MicroOp, MicroTrace, Operation, Reconvergence, Reuse};
 use rustc_hash::FxHashMap;
 
-use super::meeting::{MeetingPlace, Met, REACH, Ran, Ways};
+use super::reconvergence::{REACH, Ran, ReconvergencePoint, Reconvergences, Ways};
 use super::stack::Depth;
 use crate::block::{Block, Registers, StaticOp};
 use crate::event::{WORD_BYTES, line_of};
@@ -374,7 +374,7 @@ impl Capture {
     }
 
     /// Entries behind a place where both directions of a branch meet that read a register as the other one has written it.
-    fn reads_written(&self, place: &MeetingPlace) -> Vec<usize> {
+    fn reads_written(&self, place: &ReconvergencePoint) -> Vec<usize> {
         let mut written = place.written;
         let mut found = Vec::new();
         for (entry, [reads, writes]) in self.registers.iter().enumerate().skip(place.entry) {
@@ -390,7 +390,7 @@ impl Capture {
     }
 
     /// By entry behind a branch, within a core's reach: does it hang on what either direction does before they meet?
-    fn hanging(&self, branch: usize, place: &MeetingPlace) -> Vec<bool> {
+    fn hanging(&self, branch: usize, place: &ReconvergencePoint) -> Vec<bool> {
         let end = self.ops.len().min(branch + REACH);
         let own = (place.entry - branch).min(end - branch);
         let mut hangs = vec![false; end - branch];
@@ -408,12 +408,12 @@ impl Capture {
     }
 
     /// Notes what a core comes to in the other direction of a mispredicted branch.
-    fn meet(&mut self, met: &Met) {
+    fn meet(&mut self, met: &Reconvergences) {
         let branch = met.branch;
         let places = met.places.iter().map(|place| (place, self.hanging(branch, place)));
         let places: Vec<_> = places.collect();
         // The sooner a core comes to a load, the longer its line has been on its way.
-        let worth = |place: &MeetingPlace, hangs: &[bool]| -> usize {
+        let worth = |place: &ReconvergencePoint, hangs: &[bool]| -> usize {
             let behind = place.entry - branch;
             let free = (behind..hangs.len()).filter(|&at| !hangs[at]);
             let loads = free.filter(|&at| self.ops[branch + at].marks.has(Marks::LOAD));
@@ -422,11 +422,11 @@ impl Capture {
         let best =
             places.iter().max_by_key(|(place, hangs)| (worth(place, hangs), Reverse(place.entry)));
         let Some((place, _)) = best else {
-            let unmet = if met.is_never { Meeting::Never } else { Meeting::Unknown };
-            self.ops[branch].meeting = unmet;
+            let unmet = if met.is_never { Reconvergence::Never } else { Reconvergence::Unknown };
+            self.ops[branch].reconvergence = unmet;
             return;
         };
-        self.ops[branch].meeting = after(branch, place);
+        self.ops[branch].reconvergence = after(branch, place);
         for entry in self.reads_written(place) {
             self.ops[entry].hangs_on = distance(entry, branch);
         }
@@ -441,7 +441,7 @@ impl Capture {
         ways: &mut Ways,
     ) -> MicroTrace {
         self.settle_access();
-        for met in ways.meetings(&self.path) {
+        for met in ways.reconvergences(&self.path) {
             self.meet(&met);
         }
         for &(entry, number, code) in &self.below {
@@ -467,10 +467,10 @@ impl Capture {
     }
 }
 
-fn after(branch: usize, place: &MeetingPlace) -> Meeting {
+fn after(branch: usize, place: &ReconvergencePoint) -> Reconvergence {
     let word = |count: usize| u16::try_from(count).unwrap_or(u16::MAX - 1);
     let entries = word((place.entry - branch).max(1));
-    Meeting::After { entries, other_instructions: word(place.other_instructions) }
+    Reconvergence::After { entries, other_instructions: word(place.other_instructions) }
 }
 
 /// The words that an access of so many bytes covers.

@@ -183,8 +183,8 @@ fn what_the_other_direction_writes_is_hung_on() {
         }
     }
     let ops = capture.finish(&[], true, &mut Ways::default());
-    let after = |entries, other_instructions| Meeting::After { entries, other_instructions };
-    assert_eq!((ops[1].meeting, ops[5].meeting), (after(1, 1), after(2, 0)));
+    let after = |entries, other_instructions| Reconvergence::After { entries, other_instructions };
+    assert_eq!((ops[1].reconvergence, ops[5].reconvergence), (after(1, 1), after(2, 0)));
     assert_eq!(
         ops[..9].iter().map(|op| op.hangs_on).collect::<Vec<_>>(),
         [0, 0, 1, 0, 0, 0, 0, 0, 0]

@@ -3,9 +3,9 @@
 
 use super::capture::{Capture, Ended, Place, Seen};
 use super::foreseer::Foreseer;
-use super::meeting::Ways;
 use super::page_depths::PageDepths;
 use super::pages::PAGE_LINES;
+use super::reconvergence::Ways;
 use super::schedule::{BURST_CAPTURE_SHARE, capture_spacing};
 use super::thread::Attention;
 use super::{Engine, Thread};

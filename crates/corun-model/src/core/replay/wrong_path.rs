@@ -3,11 +3,11 @@
 //! Until the branch is resolved the core goes on in the wrong direction. Mostly both directions soon meet
 //! again, and what stands behind that place is loaded by the wrong path too, unless it hangs on what either
 //! direction does before: its lines are on their way when the right path gets there. A recording says where they meet
-//! ([`Meeting`]) and what hangs on the other direction. Rotenberg, Jacobson and Smith ("A study of control independence in superscalar
+//! ([`Reconvergence`]) and what hangs on the other direction. Rotenberg, Jacobson and Smith ("A study of control independence in superscalar
 //! processors", HPCA 1999) found most mispredicted branches to have such a place within a reorder buffer's
 //! reach.
 
-use corun_profile::{Marks, Meeting, MicroOp, Operation};
+use corun_profile::{Marks, MicroOp, Operation, Reconvergence};
 
 use super::{Level, MemoryView, RankedTrace, Replay, cycles, level_below};
 
@@ -72,11 +72,13 @@ impl Replay<'_> {
     /// that the wrong one has before it; none where they do not meet. Where the recording does not know, all that follows
     /// counts as both directions', behind a share of the branches.
     fn meets(&mut self, branch: &MicroOp) -> Option<(usize, usize)> {
-        match branch.meeting {
+        match branch.reconvergence {
             _ if self.core.meets_again == 0.0 => None,
-            Meeting::Unknown => (self.meeting.next() < self.core.meets_again).then_some((1, 0)),
-            Meeting::Never => None,
-            Meeting::After { entries, other_instructions } => {
+            Reconvergence::Unknown => {
+                (self.meeting.next() < self.core.meets_again).then_some((1, 0))
+            }
+            Reconvergence::Never => None,
+            Reconvergence::After { entries, other_instructions } => {
                 Some((usize::from(entries), usize::from(other_instructions)))
             }
         }

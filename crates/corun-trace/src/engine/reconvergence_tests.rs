@@ -47,9 +47,10 @@ impl Loop {
 }
 
 /// Of the first branches, the entries and the other direction's instructions before each place.
-fn places(found: &[Met], branches: usize) -> Vec<(usize, Vec<[usize; 2]>)> {
-    let of = |met: &Met| {
-        let place = |place: &MeetingPlace| [place.entry - met.branch, place.other_instructions];
+fn places(found: &[Reconvergences], branches: usize) -> Vec<(usize, Vec<[usize; 2]>)> {
+    let of = |met: &Reconvergences| {
+        let place =
+            |place: &ReconvergencePoint| [place.entry - met.branch, place.other_instructions];
         (met.branch, met.places.iter().map(place).collect())
     };
     found.iter().take(branches).map(of).collect()
@@ -63,7 +64,8 @@ const BEHIND_FALL: [[usize; 2]; 2] = [[4, 2], [11, 0]];
 
 #[test]
 fn both_directions_run_into_the_same_code() {
-    let found = Ways::default().meetings(&Loop::new().rounds((0..160).map(|round| round % 2 == 1)));
+    let found =
+        Ways::default().reconvergences(&Loop::new().rounds((0..160).map(|round| round % 2 == 1)));
     // The test's last instruction is the third entry; each two rounds have 19.
     let expected = [(2, &BEHIND_JUMP[..]), (11, &BEHIND_FALL), (21, &BEHIND_JUMP)];
     assert_eq!(places(&found, 3), expected.map(|(branch, places)| (branch, places.to_vec())));
@@ -79,7 +81,7 @@ fn a_search_goes_on_at_its_next_comparison() {
         let side = if round * round % 7 < 3 { &left } else { &right };
         [(&compare, true), (side, false)]
     });
-    let found = Ways::default().meetings(&path(&rounds.collect::<Vec<_>>()));
+    let found = Ways::default().reconvergences(&path(&rounds.collect::<Vec<_>>()));
     // Each round has six entries, of which the comparison's branch is the second.
     for (round, (branch, places)) in places(&found, 100).into_iter().enumerate() {
         assert!(branch == 6 * round + 1 && places.contains(&[5, 4]), "{branch}: {places:?}");
@@ -89,12 +91,12 @@ fn a_search_goes_on_at_its_next_comparison() {
 #[test]
 fn the_other_direction_is_known_from_an_earlier_trace() {
     let (blocks, mut ways) = (Loop::new(), Ways::default());
-    let jumps = ways.meetings(&blocks.rounds((0..160).map(|_| false)));
+    let jumps = ways.reconvergences(&blocks.rounds((0..160).map(|_| false)));
     assert_eq!(jumps, [], "nothing is known of the other direction");
-    let falls = ways.meetings(&blocks.rounds((0..160).map(|_| true)));
+    let falls = ways.reconvergences(&blocks.rounds((0..160).map(|_| true)));
     // Nobody jumps in the trace itself.
     assert_eq!(places(&falls, 1), [(2, vec![BEHIND_FALL[0]])]);
-    let jumps = ways.meetings(&blocks.rounds((0..160).map(|_| false)));
+    let jumps = ways.reconvergences(&blocks.rounds((0..160).map(|_| false)));
     assert_eq!(places(&jumps, 1), [(2, vec![BEHIND_JUMP[1]])]);
 }
 
@@ -112,9 +114,9 @@ fn other_code_for_as_far_as_a_core_reaches_never_meets() {
         path(&std::iter::once((&test, true)).chain(way).collect::<Vec<_>>())
     };
     let mut ways = Ways::default();
-    assert_eq!(ways.meetings(&blocks(&one)), []);
-    let unmet = |is_never| [Met { branch: 2, places: Vec::new(), is_never }];
-    assert_eq!(ways.meetings(&blocks(&other)), unmet(true));
+    assert_eq!(ways.reconvergences(&blocks(&one)), []);
+    let unmet = |is_never| [Reconvergences { branch: 2, places: Vec::new(), is_never }];
+    assert_eq!(ways.reconvergences(&blocks(&other)), unmet(true));
     // What is too short to tell.
-    assert_eq!(ways.meetings(&blocks(&one[..50])), unmet(false));
+    assert_eq!(ways.reconvergences(&blocks(&one[..50])), unmet(false));
 }

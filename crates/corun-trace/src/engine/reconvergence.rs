@@ -1,4 +1,4 @@
-//! Where the two directions of a mispredicted branch go on alike.
+//! Where the two directions of a mispredicted branch reconverge: go on alike.
 //!
 //! Until a branch is resolved, a core goes on in the direction that it predicted. What it loads there is of use where both
 //! directions soon come to the same code: behind most mispredicted branches (Rotenberg, Jacobson and Smith, "A study of
@@ -49,7 +49,7 @@ struct Step {
 
 /// A place where a mispredicted branch would have come to the same in the other direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct MeetingPlace {
+pub(crate) struct ReconvergencePoint {
     /// The first entry that both directions have.
     pub(crate) entry: usize,
     /// Instructions that the other direction has before it.
@@ -58,13 +58,13 @@ pub(crate) struct MeetingPlace {
     pub(crate) written: Registers,
 }
 
-/// The places of a mispredicted branch.
+/// Where the directions of a mispredicted branch reconverge.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Met {
+pub(crate) struct Reconvergences {
     /// The branch's entry.
     pub(crate) branch: usize,
     /// Those that are sooner on one direction the later they are on the other, from the soonest on the right one on.
-    pub(crate) places: Vec<MeetingPlace>,
+    pub(crate) places: Vec<ReconvergencePoint>,
     /// Are none within a core's reach, rather than that too little was seen to tell?
     pub(crate) is_never: bool,
 }
@@ -95,7 +95,7 @@ impl Step {
 impl Ways {
     /// Where mispredicted branches would have come to the same in the other direction, in turn. `path`: the blocks of a
     /// micro-trace. What is seen of ways is kept for the next one.
-    pub(crate) fn meetings(&mut self, path: &[Ran]) -> Vec<Met> {
+    pub(crate) fn reconvergences(&mut self, path: &[Ran]) -> Vec<Reconvergences> {
         let mut open: FxHashMap<u64, Vec<usize>> = FxHashMap::default();
         for (at, block) in path.iter().enumerate().filter(|(_, block)| block.is_open) {
             open.entry(block.step.last).or_default().push(at);
@@ -175,7 +175,7 @@ fn length(way: &[Step]) -> usize {
 }
 
 /// Where the path behind its first block, a branch, and another way come to the same.
-fn met(path: &[Ran], other: &[Step]) -> Met {
+fn met(path: &[Ran], other: &[Step]) -> Reconvergences {
     // The step, and the instructions before it, by its last instruction.
     let mut steps: FxHashMap<u64, (usize, usize)> = FxHashMap::default();
     let mut before = 0;
@@ -185,7 +185,7 @@ fn met(path: &[Ran], other: &[Step]) -> Met {
         }
         before += step.instructions();
     }
-    let mut places: Vec<MeetingPlace> = Vec::new();
+    let mut places: Vec<ReconvergencePoint> = Vec::new();
     let mut passed = 0;
     for block in &path[1..] {
         if passed >= REACH {
@@ -195,17 +195,18 @@ fn met(path: &[Ran], other: &[Step]) -> Met {
         if let Some(&(at, before)) = steps.get(&block.step.last) {
             let both = own.min(other[at].instructions());
             let other_instructions = before + other[at].instructions() - both;
-            let is_sooner = |last: &MeetingPlace| other_instructions < last.other_instructions;
+            let is_sooner =
+                |last: &ReconvergencePoint| other_instructions < last.other_instructions;
             if places.last().is_none_or(is_sooner) {
                 let [first, last] = block.entries;
                 let entry = (first + own - both).min(last);
                 let written = written(other, other_instructions);
-                places.push(MeetingPlace { entry, other_instructions, written });
+                places.push(ReconvergencePoint { entry, other_instructions, written });
             }
         }
         passed += own;
     }
-    Met { branch: path[0].entries[1], places, is_never: passed >= REACH }
+    Reconvergences { branch: path[0].entries[1], places, is_never: passed >= REACH }
 }
 
 /// What the first so many instructions of a way write.
@@ -215,5 +216,5 @@ fn written(way: &[Step], instructions: usize) -> Registers {
 }
 
 #[cfg(test)]
-#[path = "meeting_tests.rs"]
+#[path = "reconvergence_tests.rs"]
 mod tests;
