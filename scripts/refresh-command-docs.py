@@ -47,9 +47,11 @@ def main() -> None:
             text=True,
             check=True,
         ).stdout
-    shown = f"prints this:\n\n```\n{demo}```"
-    old = rf"prints this:\n\n```\n[^`]*{DEMO_END}\n```"
-    README.write_text(re.sub(old, lambda _: shown, README.read_text()))
+    old = rf"(?P<before>prints\s+this:\n\n```\n)[^`]*{DEMO_END}\n```"
+    shown, count = re.subn(old, lambda found: f"{found['before']}{demo}```", README.read_text())
+    if count != 1:
+        raise SystemExit(f"{README}: the output of `make demo` stands {count} times, expected once")
+    README.write_text(shown)
 
 
 if __name__ == "__main__":

@@ -76,7 +76,7 @@ fn the_mean_over_moments_is_that_over_all_combinations() {
     }
 }
 
-/// As wholes the worst pairing loses 6 % more than the best, and over their phases nothing is to be had: nobody moves.
+/// As wholes another pairing would gain 1 %, and over the phases less than a decision has to: nobody moves.
 #[test]
 fn a_gain_that_phases_do_not_have_is_none() {
     let predictor = predictor("xeon-x5365-2llc", &PHASED);
@@ -84,13 +84,12 @@ fn a_gain_that_phases_do_not_have_is_none() {
     let pairings = pairings(&machine);
     let wholes = pairings.map(|cpus| mean_slowdown(&outcomes(&*predictor, &PHASED, &cpus)));
     let phased = pairings.map(|cpus| mean_over_phases(&*predictor, &PHASED, &cpus));
-    let spread = |of: &[f64; 3]| {
-        of.iter().fold(0.0, |most: f64, &one| most.max(one))
-            / of.iter().fold(9.0, |least: f64, &one| least.min(one))
-            - 1.0
-    };
-    assert!(spread(&wholes) > 0.05 && spread(&phased) < 0.003, "{wholes:?} {phased:?}");
-    for cpus in pairings {
+    let gain = |of: &[f64; 3], at: usize| of[at] / of.iter().copied().fold(of[at], f64::min) - 1.0;
+    let misleading: Vec<usize> =
+        (0..3).filter(|&at| gain(&wholes, at) > 0.01 && gain(&phased, at) < 0.002).collect();
+    assert!(!misleading.is_empty(), "{wholes:?} {phased:?}");
+    for at_first in misleading {
+        let cpus = pairings[at_first];
         let threads = threads(&machine, &PHASED, &cpus);
         let plan = policy(&predictor, &[]).decide(&at(&machine, &threads, 60.0));
         assert_eq!(plan, Plan::none(), "{cpus:?}");
