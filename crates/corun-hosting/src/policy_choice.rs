@@ -12,8 +12,9 @@ use crate::Counters;
 
 /// The name that stands for the policy that what is here allows.
 pub const AUTO_POLICY: &str = "auto";
-/// Goes by hardware counters.
-const MEASURING: &str = "dio";
+/// Go by hardware counters, the best first by the ranking (docs/studies/ranking.md). `corun` refuses machines of several core
+/// types.
+const MEASURING: [&str; 2] = ["corun", "dio"];
 /// Goes by stored profiles, and needs nothing else.
 const BY_PROFILES: &str = "di";
 /// Last-level caches from which on it matters under which of them a thread runs.
@@ -28,8 +29,9 @@ pub struct ChosenPolicy {
     pub why: &'static str,
 }
 
-/// The policy that what is here allows: one that measures where what it needs is counted, else one by stored profiles. On a
-/// machine with one last-level cache ([`Machine::llcs`]) none, since wherever threads are placed they share it.
+/// The policy that what is here allows: the best that measures, does not refuse the machine and has the counters it needs,
+/// else one by stored profiles. On a machine with one last-level cache ([`Machine::llcs`]) none, since wherever threads are
+/// placed they share it.
 ///
 /// # Errors
 /// None that a registry with these policies has.
@@ -38,25 +40,30 @@ pub fn choose_policy(roots: &Roots, machine: &Machine, counters: Counters) -> Re
         let why = "the machine has one last-level cache, which all share wherever they are placed";
         return Ok(ChosenPolicy { name: NO_POLICY, why });
     }
-    let mut policies = corun_app::build_policies(MEASURING, 1)?;
-    let needed: Vec<CounterKind> =
-        policies.iter_mut().flat_map(|policy| policy.needs().counters).collect();
-    let is_counted = match counters {
+    for name in MEASURING {
+        let policies = corun_app::build_policies(name, 1)?;
+        let is_fit = policies.iter().all(|policy| policy.unfit_for(machine).is_none());
+        let needed: Vec<CounterKind> =
+            policies.iter().flat_map(|policy| policy.needs().counters).collect();
+        if is_fit && are_counted(roots, counters, &needed) {
+            return Ok(ChosenPolicy { name, why: "what it goes by is counted here" });
+        }
+    }
+    let why = "nothing here counts what a policy that measures goes by";
+    Ok(ChosenPolicy { name: BY_PROFILES, why })
+}
+
+/// Is all of that counted?
+fn are_counted(roots: &Roots, counters: Counters, needed: &[CounterKind]) -> bool {
+    match counters {
         // Without hardware counters the host says what is wrong with them.
         Counters::Perf | Counters::Model => true,
         Counters::Profiles => false,
         Counters::Auto => {
-            let counted = counted(roots, &needed);
+            let counted = counted(roots, needed);
             needed.iter().all(|kind| counted.contains(kind))
         }
-    };
-    Ok(match is_counted {
-        true => ChosenPolicy { name: MEASURING, why: "what it goes by is counted here" },
-        false => ChosenPolicy {
-            name: BY_PROFILES,
-            why: "nothing here counts what a policy that measures goes by",
-        },
-    })
+    }
 }
 
 /// Does anything here count the instructions of programs?
@@ -87,11 +94,20 @@ mod tests {
         let chosen = |counters| choose_policy(&nowhere, &machine, counters).unwrap().name;
         assert_eq!(chosen(Counters::Auto), "di");
         assert_eq!(chosen(Counters::Profiles), "di");
-        assert_eq!(chosen(Counters::Model), "dio");
-        assert_eq!(chosen(Counters::Perf), "dio");
+        assert_eq!(chosen(Counters::Model), "corun");
+        assert_eq!(chosen(Counters::Perf), "corun");
         let are_counted = |counters| counts_instructions(&nowhere, counters);
         assert!(!are_counted(Counters::Auto) && !are_counted(Counters::Profiles));
         assert!(are_counted(Counters::Model) && are_counted(Counters::Perf));
+    }
+
+    #[test]
+    fn dio_is_chosen_where_cores_are_of_several_types() {
+        let nowhere = Roots::below(std::path::Path::new("/nonexistent"));
+        let machine = corun_machine::preset("odroid-4b4s").unwrap();
+        assert!(machine.llcs().len() > 1 && machine.core_types().len() > 1);
+        assert_eq!(choose_policy(&nowhere, &machine, Counters::Model).unwrap().name, "dio");
+        assert_eq!(choose_policy(&nowhere, &machine, Counters::Auto).unwrap().name, "di");
     }
 
     #[test]

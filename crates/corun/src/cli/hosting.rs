@@ -3,11 +3,17 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use corun_app::tell;
 use corun_cli::seconds;
-use corun_hosting::{Counters, HostSettings, Placer, PlacerSettings, ThreadReading};
+use corun_hosting::{
+    AUTO_POLICY, ChosenPolicy, Counters, HostSettings, Placer, PlacerSettings, ThreadReading,
+    choose_policy, this_machine,
+};
+use corun_linux::Roots;
 use corun_live::GateOptions;
 
 use super::values::{interval, parameter, spill_after};
+use crate::failure::{Failure, Outcome};
 
 /// Where counters come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -64,8 +70,9 @@ impl From<PlacerName> for Placer {
 /// A policy and what it goes by, as typed.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PolicyArgs {
-    /// The policy, one that corun doctor names; `dio+lfoc` places by `dio` and partitions by `lfoc`
-    #[arg(long, value_name = "NAME", default_value = "dio")]
+    /// The policy, one that corun doctor names; `dio+lfoc` places by `dio` and partitions by `lfoc`; `auto` chooses one that can
+    /// help here (docs/operating.md)
+    #[arg(long, value_name = "NAME", default_value = AUTO_POLICY)]
     pub(crate) policy: String,
     /// Where counters come from
     #[arg(long, value_enum, default_value = "auto")]
@@ -100,6 +107,22 @@ pub(crate) struct PolicyArgs {
 }
 
 impl PolicyArgs {
+    /// These arguments with a policy that can help here in the place of `auto`. Says which, and why.
+    pub(crate) fn with_chosen_policy(&self) -> Outcome<Self> {
+        if self.policy != AUTO_POLICY {
+            return Ok(self.clone());
+        }
+        if !self.set.is_empty() {
+            return Err(Failure::input("--set: nothing says of which policy it is a parameter")
+                .hint("--policy NAME"));
+        }
+        let machine = this_machine(self.machine.as_deref())?;
+        let ChosenPolicy { name, why } =
+            choose_policy(&Roots::default(), &machine, self.counters.into())?;
+        tell(format!("--policy auto: {name}, since {why}"));
+        Ok(Self { policy: name.to_owned(), ..self.clone() })
+    }
+
     /// What a host is made by. `seed`: of policies that draw at random.
     pub(crate) fn host_settings(&self, dry_run: bool, seed: u64) -> HostSettings {
         HostSettings {
@@ -139,7 +162,7 @@ pub(crate) struct StartArgs {
 }
 
 /// `corun run`.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 Decisions go to stderr as they are made, and a summary at the end. stdout is the programs' own. \
 Every change is undone at the end, also after a failure; after a kill -9, by the next corun run or \

@@ -163,7 +163,7 @@ pub(crate) struct DecideArgs {
     #[arg(value_name = "FILE")]
     pub(crate) recording: PathBuf,
     /// The policy; `dio+lfoc` places by `dio` and partitions by `lfoc`
-    #[arg(long, value_name = "NAME", default_value = "dio")]
+    #[arg(long, value_name = "NAME", default_value = "corun")]
     pub(crate) policy: String,
     /// Time between two decisions [default: the policy's own]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]

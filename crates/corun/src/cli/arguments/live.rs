@@ -34,7 +34,7 @@ pub(crate) struct DoctorArgs {
 }
 
 /// `corun ab`.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 Switches something on and off, in blocks of random length and order, and compares the metrics of both \
 kinds of blocks. The experiment ends when the overall effect is known to the wanted precision, when a \

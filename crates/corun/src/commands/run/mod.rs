@@ -23,6 +23,8 @@ pub(crate) fn run(arguments: &RunArgs) -> Outcome<String> {
     if let Some(path) = &arguments.output {
         check_target(path)?;
     }
+    let chosen = arguments.chosen.with_chosen_policy()?;
+    let arguments = &RunArgs { chosen, ..arguments.clone() };
     let host_settings = arguments.host_settings();
     let programs = programs(&arguments.programs, host_settings.counters == Counters::Model)?;
     if arguments.duration.is_none() && programs.iter().all(Program::is_endless) {
