@@ -2,8 +2,8 @@
 """Puts a ranking into the documents: `scripts/refresh-ranking.py RANKING.json`, the output of
 `corun-study ranking --format json`.
 
-Copies it to docs/studies/ranking.json, and writes from it the tables of docs/studies/ranking.md below "## A run" and the
-table that docs/policies.md opens with. Tests hold both against docs/studies/ranking.json.
+Copies it to docs/studies/ranking.json, and writes from it the tables of docs/studies/ranking.md below
+"## A run: all tables" and the table that docs/policies.md opens with. Tests hold both against docs/studies/ranking.json.
 """
 
 import json

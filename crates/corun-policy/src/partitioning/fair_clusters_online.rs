@@ -5,7 +5,7 @@
 //! Hierarchies", IBM Journal of Research and Development 18(3), 1974). A program is sampled only where who shares which
 //! ways could be better by what that leaves open, and with the number of ways that leaves most open.
 //!
-//! No partition changes how often a program refers to the LLC, nor how fast it runs but for memory: by these its
+//! Partitions hardly change how often a program refers to the LLC, and how fast it runs but for memory: by these its
 //! phases are told apart, and each phase has its own curve.
 
 mod known;
