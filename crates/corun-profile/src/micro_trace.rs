@@ -187,6 +187,29 @@ pub struct MicroOp {
     pub hangs_on: u16,
 }
 
+impl MicroOp {
+    /// The longest of its distances back.
+    fn furthest_back(&self) -> usize {
+        let [a, b, c] = self.inputs;
+        let [d, e] = self.address_inputs;
+        let mut furthest = 0;
+        for back in [
+            a,
+            b,
+            c,
+            d,
+            e,
+            self.forwarded_from,
+            self.line_before,
+            self.stream_before,
+            self.hangs_on,
+        ] {
+            furthest = if back > furthest { back } else { furthest };
+        }
+        usize::from(furthest)
+    }
+}
+
 /// Where both directions of a branch go on alike: control independence (Rotenberg, Jacobson and Smith, "A study of control
 /// independence in superscalar processors", HPCA 1999).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -319,7 +342,9 @@ pub enum MicroTraceError {
 const WORDS: usize = 9;
 const OTHER_WORDS: usize = 3;
 
-const BYTES_OF_ONE_DIRECTION: usize = 1 + 2 * WORDS + 3;
+/// Where an entry's reuses begin.
+const REUSES: usize = 1 + 2 * WORDS;
+const BYTES_OF_ONE_DIRECTION: usize = REUSES + 3;
 const ENTRY_BYTES: usize = BYTES_OF_ONE_DIRECTION + 2 * OTHER_WORDS;
 
 impl MicroTraces {
@@ -427,7 +452,7 @@ fn bytes(one: &MicroOp) -> [u8; ENTRY_BYTES] {
     for (pair, word) in bytes[1..].chunks_exact_mut(2).zip(words) {
         pair.copy_from_slice(&word.to_le_bytes());
     }
-    bytes[1 + 2 * WORDS..BYTES_OF_ONE_DIRECTION].copy_from_slice(&[
+    bytes[REUSES..BYTES_OF_ONE_DIRECTION].copy_from_slice(&[
         one.reuse.0,
         one.page_reuse.0,
         one.fetch_reuse.0,
@@ -472,14 +497,8 @@ fn unpack(packed: &[u8]) -> Result<Vec<MicroTrace>, MicroTraceError> {
     if rest.len() != entries * entry_bytes {
         return Err(short());
     }
-    let column = |at: usize| &rest[at * entries..(at + 1) * entries];
-    let pair = |first: usize| [column(first), column(first + 1)];
-    let words: [[&[u8]; 2]; WORDS] = std::array::from_fn(|at| pair(1 + 2 * at));
-    let others: Option<[[&[u8]; 2]; OTHER_WORDS]> = (version == VERSION)
-        .then(|| std::array::from_fn(|at| pair(BYTES_OF_ONE_DIRECTION + 2 * at)));
-    let word = |[low, high]: [&[u8]; 2], at: usize| u16::from_le_bytes([low[at], high[at]]);
-    let operations = column(0);
-    let reuses: [&[u8]; 3] = std::array::from_fn(|at| column(1 + 2 * WORDS + at));
+    let columns: Vec<&[u8]> = rest.chunks_exact(entries.max(1)).collect();
+    let has_others = version == VERSION;
     let mut traces = Vec::with_capacity(count);
     let mut first = 0;
     for (trace, &length) in lengths.iter().enumerate() {
@@ -487,30 +506,34 @@ fn unpack(packed: &[u8]) -> Result<Vec<MicroTrace>, MicroTraceError> {
         for entry in 0..length {
             let at = first + entry;
             let wrong = |why| MicroTraceError::Entry { trace, entry, why };
-            let operation = *OPERATIONS
-                .get(usize::from(operations[at]))
-                .ok_or_else(|| wrong("an unknown operation"))?;
-            let back = words.map(|columns| word(columns, at));
-            let [marks, a, b, c, d, e, forwarded_from, line_before, stream_before] = back;
-            let [entries, instructions, hangs_on] =
-                others.map_or([0; OTHER_WORDS], |columns| columns.map(|columns| word(columns, at)));
-            if back[1..].iter().chain([&hangs_on]).any(|&back| usize::from(back) > entry) {
+            // Each field by itself: to map an array of all columns is slow in a build that is hardly optimised, and
+            // loading the library reads millions of entries.
+            let byte = |column: usize| columns[column][at];
+            let word = |column: usize| u16::from(byte(column)) | u16::from(byte(column + 1)) << 8;
+            let other = |column: usize| if has_others { word(column) } else { 0 };
+            let one = MicroOp {
+                operation: *OPERATIONS
+                    .get(usize::from(byte(0)))
+                    .ok_or_else(|| wrong("an unknown operation"))?,
+                marks: Marks(word(1)),
+                inputs: [word(3), word(5), word(7)],
+                address_inputs: [word(9), word(11)],
+                forwarded_from: word(13),
+                line_before: word(15),
+                stream_before: word(17),
+                reuse: Reuse(byte(REUSES)),
+                page_reuse: Reuse(byte(REUSES + 1)),
+                fetch_reuse: Reuse(byte(REUSES + 2)),
+                reconvergence: Reconvergence::of([
+                    other(BYTES_OF_ONE_DIRECTION),
+                    other(BYTES_OF_ONE_DIRECTION + 2),
+                ]),
+                hangs_on: other(BYTES_OF_ONE_DIRECTION + 4),
+            };
+            if one.furthest_back() > entry {
                 return Err(wrong("a distance back beyond the beginning"));
             }
-            ops.push(MicroOp {
-                operation,
-                marks: Marks(marks),
-                inputs: [a, b, c],
-                address_inputs: [d, e],
-                forwarded_from,
-                line_before,
-                stream_before,
-                reuse: Reuse(reuses[0][at]),
-                page_reuse: Reuse(reuses[1][at]),
-                fetch_reuse: Reuse(reuses[2][at]),
-                reconvergence: Reconvergence::of([entries, instructions]),
-                hangs_on,
-            });
+            ops.push(one);
         }
         first += length;
         traces.push(ops);

@@ -11,7 +11,7 @@ use super::sampled::{RankedTrace, SampledPhase};
 use super::stack::CpiStack;
 
 /// The ranks of a trace's accesses in rising order.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct SortedRanks {
     data: Vec<f32>,
     code: Vec<f32>,
@@ -20,21 +20,22 @@ pub(crate) struct SortedRanks {
 }
 
 impl SortedRanks {
-    pub(crate) fn of(trace: &RankedTrace) -> Self {
-        let sorted = |ranks: &[f32]| {
-            let mut ranks: Vec<f32> =
-                ranks.iter().copied().filter(|rank| *rank < f32::MAX).collect();
-            ranks.sort_unstable_by(f32::total_cmp);
-            ranks
-        };
+    /// Of a trace whose accesses have no ranks yet.
+    pub(crate) fn without_ranks(trace: &RankedTrace) -> Self {
         let mut mispredicted = Marks::default();
         trace.ops.iter().for_each(|op| mispredicted.set(op.marks));
-        Self {
-            data: sorted(&trace.data),
-            code: sorted(&trace.code),
-            code_alone: sorted(&trace.code_alone),
-            mispredicted,
-        }
+        Self { data: Vec::new(), code: Vec::new(), code_alone: Vec::new(), mispredicted }
+    }
+
+    /// Adds an access to data, whose rank is no less than those before.
+    pub(crate) fn push_data(&mut self, rank: f32) {
+        self.data.push(rank);
+    }
+
+    /// The same of an access to code, with its rank among code alone.
+    pub(crate) fn push_code(&mut self, rank: f32, alone: f32) {
+        self.code.push(rank);
+        self.code_alone.push(alone);
     }
 
     /// What of a view a replay of the trace depends on.
@@ -104,7 +105,7 @@ impl<'a> Replays<'a> {
 #[cfg(test)]
 mod tests {
     use corun_machine::core;
-    use corun_profile::MicroOp;
+    use corun_profile::{Library, MicroOp, ProfileData};
     use proptest::prelude::*;
 
     use super::super::units::Link;
@@ -134,6 +135,22 @@ mod tests {
             code_alone: ranks(Marks::FETCHES, |one| one.4),
             pages: vec![2000.0; ops.len()],
             ops,
+        }
+    }
+
+    /// The ranks of a trace, sorted.
+    fn sorted(trace: &RankedTrace) -> SortedRanks {
+        let of = |ranks: &[f32]| {
+            let mut ranks: Vec<f32> =
+                ranks.iter().copied().filter(|rank| *rank < f32::MAX).collect();
+            ranks.sort_unstable_by(f32::total_cmp);
+            ranks
+        };
+        SortedRanks {
+            data: of(&trace.data),
+            code: of(&trace.code),
+            code_alone: of(&trace.code_alone),
+            ..SortedRanks::without_ranks(trace)
         }
     }
 
@@ -171,7 +188,7 @@ mod tests {
             views in prop::collection::vec((rank(), rank(), 200u32..202, any::<bool>()), 1..12),
         ) {
             let traces: Vec<RankedTrace> = traces.iter().map(|drawn| trace(drawn)).collect();
-            let sorted = traces.iter().map(SortedRanks::of).collect();
+            let sorted = traces.iter().map(sorted).collect();
             let sampled = SampledPhase { traces, sorted, mispredicted: [0.0; 2] };
             let core = core("big-out-of-order").unwrap().machine.core_types()[0].clone();
             let core = CoreParameters::of(&core, 4.0, 90.0);
@@ -188,10 +205,27 @@ mod tests {
     }
 
     #[test]
+    fn ranks_are_given_out_in_rising_order() {
+        let library = Library::shipped().unwrap();
+        for name in ["gawk", "sqlite3"] {
+            let ProfileData::Recording(recording) = &library.get(name).unwrap().data else {
+                panic!("{name} is a table")
+            };
+            let all = recording.micro_traces.unpack().unwrap();
+            for phase in &recording.phases {
+                let sampled = SampledPhase::new(phase, phase.core.as_ref().unwrap(), &all).unwrap();
+                let expected: Vec<SortedRanks> = sampled.traces.iter().map(sorted).collect();
+                assert_eq!(sampled.sorted, expected, "{name}");
+                assert!(sampled.sorted.iter().any(|ranks| ranks.data.len() > 100), "{name}");
+            }
+        }
+    }
+
+    #[test]
     fn a_trace_that_never_leaves_the_first_level_is_replayed_once() {
         let drawn = [(Marks::LOAD.0, 1, 0.9, 1.0, 1.0); 64];
         let traces = vec![trace(&drawn)];
-        let sorted = traces.iter().map(SortedRanks::of).collect();
+        let sorted = traces.iter().map(sorted).collect();
         let sampled = SampledPhase { traces, sorted, mispredicted: [0.0; 2] };
         let core = core("big-out-of-order").unwrap().machine.core_types()[0].clone();
         let core = CoreParameters::of(&core, 4.0, 90.0);

@@ -107,7 +107,8 @@ impl SampledPhase {
         }
         let sum: f64 = traces.iter().map(|trace| trace.share).sum();
         traces.iter_mut().for_each(|trace| trace.share /= sum.max(f64::MIN_POSITIVE));
-        rank(&mut traces, &phase.curve, &core.instruction_curve, &phase.filling_curve());
+        let filling = phase.filling_curve();
+        let sorted = rank(&mut traces, &phase.curve, &core.instruction_curve, &filling);
         let mispredicted = [Marks::MISPREDICTED_SMALL, Marks::MISPREDICTED_LARGE].map(|mark| {
             let of = |trace: &RankedTrace| {
                 let count = trace.ops.iter().filter(|op| op.marks.has(mark)).count();
@@ -115,18 +116,17 @@ impl SampledPhase {
             };
             traces.iter().map(of).sum()
         });
-        let sorted = traces.iter().map(SortedRanks::of).collect();
         Some(Self { traces, sorted, mispredicted })
     }
 }
 
-/// `filling`: of all lines that come into a cache.
+/// Ranks the accesses of all traces; the ranks of each trace. `filling`: of all lines that come into a cache.
 fn rank(
     traces: &mut [RankedTrace],
     curve: &MissRateCurve,
     code_curve: &MissRateCurve,
     filling: &MissRateCurve,
-) {
+) -> Vec<SortedRanks> {
     let mut accesses: Vec<Access> = Vec::new();
     let mut even = Even::default();
     for (at, trace) in traces.iter_mut().enumerate() {
@@ -146,22 +146,29 @@ fn rank(
     accesses.sort_unstable_by_key(Access::order);
     let weight = |trace: &RankedTrace| trace.share / f64::from(trace.instructions);
     let weights: Vec<f64> = traces.iter().map(weight).collect();
+    // Ranks rise from access to access, so that those of a trace need no sorting.
+    let mut sorted: Vec<SortedRanks> = traces.iter().map(SortedRanks::without_ranks).collect();
     let mut all = 0.0;
     let mut code = 0.0;
     for access in &accesses {
-        let trace = &mut traces[access.trace as usize];
+        let at = access.trace as usize;
+        let (trace, sorted) = (&mut traces[at], &mut sorted[at]);
         let entry = access.entry as usize;
-        let weight = weights[access.trace as usize];
+        let weight = weights[at];
         all += weight;
         let rank = (all - 0.5 * weight) as f32;
         if access.code {
             code += weight;
+            let alone = (code - 0.5 * weight) as f32;
             trace.code[entry] = rank;
-            trace.code_alone[entry] = (code - 0.5 * weight) as f32;
+            trace.code_alone[entry] = alone;
+            sorted.push_code(rank, alone);
         } else {
             trace.data[entry] = rank;
+            sorted.push_data(rank);
         }
     }
+    sorted
 }
 
 /// Lines since the last access to the same one. Where only is known that they are at least so many,
