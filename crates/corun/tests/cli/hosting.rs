@@ -164,6 +164,22 @@ fn a_program_in_the_place_of_a_mix_leads_to_where_a_program_stands() {
 }
 
 #[test]
+fn where_no_policy_is_named_one_is_chosen_and_told() {
+    let fixture = Fixture::new();
+    let (code, _, told) = run(&fixture, &["--counters", "profiles", "--dry-run", "--", "true"]);
+    assert_eq!(code, Some(0), "{told}");
+    // By profiles, or none where this machine has one last-level cache.
+    let chosen = [
+        "--policy auto: di, since nothing here counts",
+        "--policy auto: linux-default, since the machine has one last-level cache",
+    ];
+    assert!(chosen.iter().any(|line| told.contains(line)), "{told}");
+    let (code, _, told) = run(&fixture, &["--set", "objective=1", "--", "true"]);
+    assert_eq!(code, Some(2), "{told}");
+    assert!(told.contains("--set: nothing says of which policy") && told.contains("--policy NAME"));
+}
+
+#[test]
 fn without_counters_a_policy_that_needs_them_is_refused() {
     let fixture = Fixture::new();
     let counters = ["--policy", "dio", "--counters", "profiles", "--", "true"];

@@ -32,9 +32,11 @@ use corun_app::Cancel;
 use corun_report::{json, print};
 
 pub(super) fn run(arguments: &AbArgs) -> Outcome<String> {
-    let goes_by_it = !arguments.is_no_policy() && arguments.config.is_none();
-    let chosen =
-        if goes_by_it { arguments.chosen.with_chosen_policy()? } else { arguments.chosen.clone() };
+    let has_own_policy = !arguments.is_no_policy() && arguments.config.is_none();
+    let chosen = match has_own_policy {
+        true => arguments.chosen.with_chosen_policy()?,
+        false => arguments.chosen.clone(),
+    };
     let arguments = &AbArgs { chosen, ..arguments.clone() };
     let metrics = metrics(arguments)?;
     let limits = limits(arguments)?;
