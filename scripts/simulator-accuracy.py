@@ -152,8 +152,9 @@ def window_by_window(size, chance):
         yield from lines
 
 
-# Instructions between two lines of the core that reads beside a chase.
-GAPS = [960, 480, 240, 120, 90, 70, 60, 50, 0]
+# Instructions between two lines of the core that reads beside a chase: close together where the memory is nearly busy, since
+# the latency more than doubles from 12 to 0.
+GAPS = [960, 480, 240, 120, 60, 40, 28, 20, 16, 12, 9, 7, 5, 3, 0]
 
 
 class Bench:
@@ -202,11 +203,19 @@ class Bench:
             figures[name] = both[0] - both[1]
         figures["random_cycles"] = self.cycles_each("random", independent(lines), 20_000, 60_000)
         figures["read_cycles"] = self.cycles_each("read", independent(ahead), 20_000, 60_000)
+        # Changed lines are written back once the caches are full of them.
+        writes = lambda changed: (
+            record(CODE + 4 * (i % 8), [50 + i % 8], [COUNT], loads=[line], stores=[line] * changed(i)) for i, line in enumerate(ahead)
+        )
+        for name, changed in [("mixed", lambda i: i % 3 == 2), ("write", lambda i: True)]:
+            path = self.trace(name, writes(changed))
+            figures[f"{name}_cycles"] = cycles(simulate(self.one, [path], 60_000, 20_000))[0] / 60_000
+            figures[f"both_{name}_cycles"] = max(cycles(simulate(self.two, [path, path], 60_000, 20_000))) / 60_000
         figures["misses"] = figures["memory"] / self.cycles_each("parallel", independent(far[:100_000]), 20_000, 60_000)
         figures["llc_hits"] = figures["llc"] / self.cycles_each("parallel-llc", independent(rounds(384, 6)), 13_000, 20_000)
         path = self.trace("both", independent(ahead))
         figures["both_cycles"] = max(cycles(simulate(self.two, [path, path], 60_000, 20_000))) / 60_000
-        figures["loaded"] = [self.beside(gap, far) for gap in GAPS]
+        figures["loaded"] = sorted(self.beside(gap, far) for gap in GAPS)
         return figures
 
     def beside(self, gap, far):
@@ -246,6 +255,8 @@ def machine(figures):
     ns = lambda count: round(count * 1000 / CLOCK_MHZ, 3)
     rate = lambda count: round(LINE * CLOCK_MHZ / count, 1)
     both = rate(figures["both_cycles"]) * 2
+    # As `corun calibrate` counts them: of mixed traffic lines read and lines written back, of writes those written alone.
+    mixed = lambda count: round(rate(count) * 4 / 3, 1)
     loaded = "".join(
         f"\n[[bandwidth.loaded_latency]]\nmb_per_s = {LINE * CLOCK_MHZ * lines:.1f}\nlatency_ns = {ns(took)}\nlow_ns = {ns(took)}\nhigh_ns = {ns(took)}\n"
         for lines, took in figures["loaded"]
@@ -299,6 +310,8 @@ streams = 1
 
 [core_type.memory_rates]
 read_mb_per_s = {rate(figures["read_cycles"])}
+write_mb_per_s = {rate(figures["write_cycles"])}
+mixed_mb_per_s = {mixed(figures["mixed_cycles"])}
 random_read_mb_per_s = {rate(figures["random_cycles"])}
 
 [[bandwidth]]
@@ -306,6 +319,11 @@ name = "memory0"
 kind = "memory-controller"
 stage = 2
 peak_mb_per_s = {both}
+
+[bandwidth.rates]
+read_mb_per_s = {both}
+write_mb_per_s = {rate(figures["both_write_cycles"]) * 2}
+mixed_mb_per_s = {mixed(figures["both_mixed_cycles"]) * 2}
 {loaded}
 [kernel]
 page_fault_ns = 0.0

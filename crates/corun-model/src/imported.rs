@@ -9,6 +9,7 @@
 use corun_machine::Machine;
 use corun_profile::{Extension, MeasuredOn, Profile, SoloTable, TableFigures};
 
+use crate::bandwidth::mix::Traffic;
 use crate::error::ModelError;
 use crate::interval::finish;
 use crate::options::Compatibility;
@@ -164,6 +165,7 @@ fn as_measured(parts: &Parts, on: &MeasuredOn, site: &Site) -> Knot {
         mpki: parts.mpki,
         misses_per_s: parts.mpkc * 1e-3 * on.clock_mhz * 1e6,
         bytes_per_s: parts.mb_per_s * 1e6,
+        busy_bytes_per_s: parts.mb_per_s * 1e6,
     }
 }
 
@@ -193,7 +195,7 @@ fn moved(parts: &Parts, on: &MeasuredOn, site: &Site, here: bool) -> Knot {
         ..Knot::default()
     };
     let bytes = parts.mb_per_s * 1e6 * parts.cpi / (on.clock_mhz * 1e6);
-    finish(&mut knot, site, bytes, unstalled);
+    finish(&mut knot, site, Traffic { bytes, written_share: None }, unstalled);
     knot.l2_miss_stalls = if here {
         parts.l2_miss_stalls
     } else {

@@ -23,6 +23,7 @@
 
 use corun_profile::Phase;
 
+use crate::bandwidth::mix::Traffic;
 use crate::core::{Cause, CpiStack};
 use crate::site::Site;
 use crate::table::{Knot, PhaseTable, TableParts};
@@ -139,8 +140,10 @@ fn knot(phase: &Phase, site: &Site, occupancy: f64) -> (Knot, CpiStack) {
     stack.add(Cause::Memory, knot.memory_cpi);
     knot.cpi = stack.total();
     let bytes = misses.llc * 1e-3 * site.line_bytes * (1.0 + phase.dirty_share);
+    let written_share = Some(phase.dirty_share / (1.0 + phase.dirty_share));
     let before = knot.cpi;
-    finish(&mut knot, site, bytes, stack.of(Cause::Base));
+    let traffic = Traffic { bytes, written_share };
+    finish(&mut knot, site, traffic, stack.of(Cause::Base));
     stack.add(Cause::Memory, knot.cpi - before);
     (knot, stack)
 }
@@ -164,11 +167,14 @@ impl Misses {
 }
 
 /// The solo point (errata.md, thesis section 5.3.2): a program alone draws at most
-/// a share of each peak on its way to local memory; where it would draw more, it
-/// waits for memory so much longer. Then the rates that follow from the speed.
-pub(crate) fn finish(knot: &mut Knot, site: &Site, bytes_per_instruction: f64, unstalled: f64) {
+/// a share of each peak on its way to local memory, and no more than one core was measured
+/// to draw; where it would draw more, it waits for memory so much longer. Then the rates that
+/// follow from the speed.
+pub(crate) fn finish(knot: &mut Knot, site: &Site, traffic: Traffic, unstalled: f64) {
     let clock = site.clock_hz();
-    let least_cpi = bytes_per_instruction * clock / (site.solo_share * site.peak_bytes_per_s);
+    let busy = site.busy_bytes(traffic);
+    let of_core = traffic.seconds(site.core_rates.as_ref()).unwrap_or(0.0) * clock;
+    let least_cpi = (busy * clock / (site.solo_share * site.peak_bytes_per_s)).max(of_core);
     if least_cpi > knot.cpi {
         knot.memory_cpi += least_cpi - knot.cpi;
         knot.cpi = least_cpi;
@@ -178,5 +184,6 @@ pub(crate) fn finish(knot: &mut Knot, site: &Site, bytes_per_instruction: f64, u
     knot.total_stalls = ((knot.cpi - unstalled) / knot.cpi).max(knot.memory_stalls);
     knot.l2_miss_stalls = ((knot.memory_cpi + knot.llc_hit_cpi) / knot.cpi).min(1.0);
     knot.misses_per_s = knot.mpki * 1e-3 * speed;
-    knot.bytes_per_s = bytes_per_instruction * speed;
+    knot.bytes_per_s = traffic.bytes * speed;
+    knot.busy_bytes_per_s = busy * speed;
 }

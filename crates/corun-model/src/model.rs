@@ -424,10 +424,10 @@ impl Model {
             let through = shares.iter().zip(&*retries);
             out.extend(flows.iter().zip(through).map(|(flow, (&through, &retries))| {
                 let at = self.machine.cpus()[flow.member.cpu];
-                let cpi = self.cpi(flow, flow.demand.bytes_per_s, through);
+                let cpi = self.cpi(flow, flow.demand.busy_bytes_per_s, through);
                 let speed = self.site(flow.member.cpu).smt_speed(busy_threads[at.core]);
-                let outcome =
-                    self.outcome(&flow.member, &flow.demand, (cpi, speed), through * speed);
+                let bytes = flow.demand.moved(through) * speed;
+                let outcome = self.outcome(&flow.member, &flow.demand, (cpi, speed), bytes);
                 Outcome { memory_retries_per_request: retries, ..outcome }
             }));
             return;
@@ -440,7 +440,8 @@ impl Model {
         );
         self.take_turns(flows, cpis, speeds);
         out.extend(flows.iter().enumerate().map(|(index, flow)| {
-            let (cpi, mut speed, mut bytes) = (cpis[index], speeds[index], shares[index]);
+            let (cpi, mut speed, mut bytes) =
+                (cpis[index], speeds[index], flow.demand.moved(shares[index]));
             let site = self.site(flow.member.cpu);
             if !site.is_fine_grained() {
                 let core = self.machine.cpus()[flow.member.cpu].core;
@@ -573,7 +574,7 @@ impl Model {
     }
 }
 
-/// Bytes a second that a flow asks for; `speeds`: of the pipelines, empty where there are none.
+/// What a flow asks for, as [`Demand::busy_bytes_per_s`]; `speeds`: of the pipelines, empty where there are none.
 fn asked(flow: &Flow<'_>, speeds: &[f64], index: usize) -> f64 {
-    flow.demand.bytes_per_s * speeds.get(index).copied().unwrap_or(1.0)
+    flow.demand.busy_bytes_per_s * speeds.get(index).copied().unwrap_or(1.0)
 }

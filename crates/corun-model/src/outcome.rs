@@ -20,6 +20,9 @@ pub struct Demand {
     pub llc_mpki: f64,
     /// Memory traffic in bytes a second at this speed, write-backs included.
     pub bytes_per_s: f64,
+    /// Bytes a second of traffic of the kind by which the peak was measured that keep the memory as busy: other than
+    /// [`Self::bytes_per_s`] where the machine says what reads, and what written lines, take.
+    pub busy_bytes_per_s: f64,
     /// Was a figure read outside the measured range?
     pub extrapolated: bool,
 }
@@ -32,7 +35,23 @@ impl Demand {
             return self;
         }
         let cpi = self.cpi * self.bytes_per_s / bytes_per_s;
-        Self { cpi, memory_cpi: self.memory_cpi + cpi - self.cpi, bytes_per_s, ..self }
+        let busy_bytes_per_s = self.busy_bytes_per_s / self.bytes_per_s * bytes_per_s;
+        Self {
+            cpi,
+            memory_cpi: self.memory_cpi + cpi - self.cpi,
+            bytes_per_s,
+            busy_bytes_per_s,
+            ..self
+        }
+    }
+
+    /// The traffic in bytes a second of a program that a memory lets keep it so busy.
+    pub(crate) fn moved(&self, busy_bytes_per_s: f64) -> f64 {
+        if self.busy_bytes_per_s > 0.0 {
+            busy_bytes_per_s * (self.bytes_per_s / self.busy_bytes_per_s)
+        } else {
+            busy_bytes_per_s
+        }
     }
 }
 

@@ -39,7 +39,7 @@ impl Model {
             busy_threads[at.core] += 1;
             let from = (member.cpu, at.node);
             let (parts, bytes_per_s) =
-                self.domains().add_flow(domains, index, from, home, demand.bytes_per_s);
+                self.domains().add_flow(domains, index, from, home, demand.busy_bytes_per_s);
             has_one_part_each &= parts == 1;
             shares.push(bytes_per_s);
         }
@@ -52,7 +52,7 @@ impl Model {
         }
         for ((member, demand, home), &mut through) in flows.zip(shares) {
             let at = machine.cpus()[member.cpu];
-            let asked = demand.bytes_per_s;
+            let asked = demand.busy_bytes_per_s;
             let ratio = if through > 0.0 { (asked / through).max(1.0) } else { 1.0 };
             let cpi = self.bandwidth().cpi(demand, self.latency_ratio(at.node, home), ratio);
             let site = self.site(member.cpu);
@@ -60,7 +60,7 @@ impl Model {
             let instructions_per_s = site.clock_hz() / cpi * speed;
             each(Pace {
                 slowdown: member.phase().best_instructions_per_s / instructions_per_s,
-                bytes_per_s: through * speed,
+                bytes_per_s: demand.moved(through) * speed,
             });
         }
     }

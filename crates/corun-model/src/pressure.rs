@@ -86,7 +86,7 @@ impl Model {
             let line = self.stretched(member, &demand, 1);
             let (busy, ratio) = match &domain {
                 Some(domain) => {
-                    self.part_between(domain, demand.bytes_per_s, hard.idle, soft.idle)?
+                    self.part_between(domain, demand.busy_bytes_per_s, hard.idle, soft.idle)?
                 }
                 None => (0.0, 1.0),
             };

@@ -2,6 +2,7 @@
 
 use corun_profile::{Marks, MissRateCurve, Phase};
 
+use crate::bandwidth::mix::Traffic;
 use crate::core::{
     Cause, CoreParameters, CpiStack, Link, MemoryView, MemoryWalk, Replays, SampledPhase,
     TAKEN_STEPS, TakenBranches, fill_instructions, shared_bytes,
@@ -122,10 +123,11 @@ fn knot(
     };
     // The kernel writes whole lines: they are written back, and not read before.
     let lines = mpki * (1.0 + phase.dirty_share) + cleared;
-    let moved = lines * 1e-3 * site.line_bytes;
+    let written_share = (lines > 0.0).then(|| 1.0 - mpki / lines);
+    let traffic = Traffic { bytes: lines * 1e-3 * site.line_bytes, written_share };
     let unstalled =
         [Cause::Base, Cause::Dependences, Cause::FirstLevel].map(|cause| stack.of(cause));
-    finish(&mut knot, site, moved, unstalled.iter().sum());
+    finish(&mut knot, site, traffic, unstalled.iter().sum());
     stack.add(Cause::Memory, knot.cpi - cpi);
     (knot, stack)
 }

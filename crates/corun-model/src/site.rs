@@ -1,8 +1,12 @@
 //! Sites: the kinds of place a program can run at. Two CPUs with the same core type, the same
 //! caches above them and the same way to local memory are one site, and share tables.
 
-use corun_machine::{Cache, CacheType, CoreType, Inclusion, KernelCosts, Machine, Smt};
+use corun_machine::{
+    BandwidthDomain, BandwidthKind, Cache, CacheType, CoreType, Inclusion, KernelCosts, Machine,
+    Smt,
+};
 
+use crate::bandwidth::mix::{RatesByMix, Traffic};
 use crate::error::ModelError;
 use crate::single_use::LineLives;
 
@@ -56,6 +60,10 @@ pub(crate) struct Site {
     pub(crate) peak_bytes_per_s: f64,
     /// The most that a program alone draws of it.
     pub(crate) solo_share: f64,
+    /// What one core draws of local memory, where that was measured.
+    pub(crate) core_rates: Option<RatesByMix>,
+    /// What all CPUs together draw of it, as a share of the peak of its controller, where that was measured.
+    pub(crate) memory_rates: Option<RatesByMix>,
     pub(crate) kernel: Kernel,
     /// Busy threads of its core that divide the core's private caches; 1 where they do not.
     pub(crate) sharers: u32,
@@ -197,6 +205,8 @@ impl Site {
             memory_latency_ns,
             peak_bytes_per_s,
             solo_share,
+            core_rates: core.memory_rates.as_ref().and_then(RatesByMix::of),
+            memory_rates: memory_rates(machine, cpu),
             kernel: Kernel::of(machine),
             sharers,
             core,
@@ -206,6 +216,11 @@ impl Site {
     /// Clock in Hz.
     pub(crate) fn clock_hz(&self) -> f64 {
         self.core.clock_mhz * 1e6
+    }
+
+    /// Of an instruction's traffic, the bytes of the kind by which the peak was measured that keep the memory as busy.
+    pub(crate) fn busy_bytes(&self, traffic: Traffic) -> f64 {
+        traffic.seconds(self.memory_rates.as_ref()).unwrap_or(traffic.bytes)
     }
 
     /// Do its core's threads take turns in one pipeline?
@@ -306,6 +321,21 @@ fn latency_ns(cache: &Cache, core: &CoreType) -> f64 {
         _ => 44.0,
     };
     cache.latency_ns.unwrap_or(cycles / core.clock_mhz * 1e3)
+}
+
+/// Of the controller of local memory, in units of its peak: what was measured of reads alone, and with written lines.
+fn memory_rates(machine: &Machine, cpu: usize) -> Option<RatesByMix> {
+    let domains = machine.bandwidth_domains();
+    let path = machine.memory_path(cpu, machine.cpus()[cpu].node);
+    let mut controllers = path
+        .into_iter()
+        .map(|domain| &domains[domain])
+        .filter(|domain| domain.kind == BandwidthKind::MemoryController);
+    let of_controller = |domain: &BandwidthDomain| {
+        let rates = RatesByMix::of(domain.rates.as_ref()?)?;
+        Some(rates.in_units_of(domain.peak_mb_per_s * 1e6))
+    };
+    controllers.find_map(of_controller)
 }
 
 /// From one line to the next that one core reads out of a cache; 0 where that was not measured.

@@ -36,6 +36,12 @@ impl Model {
         self.domains().passed(cpu, self.machine().cpus()[cpu].node).collect()
     }
 
+    /// Does the machine tell what traffic takes of a CPU's memory by how much of it is written? Then
+    /// [`Demand::busy_bytes_per_s`] is other than the traffic.
+    pub fn weighs_written_lines(&self, cpu: usize) -> bool {
+        self.site(cpu).memory_rates.is_some()
+    }
+
     /// The slowdown of a member with these figures and all its pages on its node, as a line in
     /// B / B'. Every bandwidth model's CPI is such a line. `busy_threads`: of its core, itself
     /// included; on a core of [`corun_machine::Smt::FineGrained`] it is taken to be 1, since there the

@@ -35,6 +35,8 @@ pub(crate) struct Knot {
     /// Lines missed a second.
     pub(crate) misses_per_s: f64,
     pub(crate) bytes_per_s: f64,
+    /// As [`Demand::busy_bytes_per_s`].
+    pub(crate) busy_bytes_per_s: f64,
 }
 
 impl Knot {
@@ -54,6 +56,7 @@ impl Knot {
             mpki: mix(low.mpki, high.mpki),
             misses_per_s: mix(low.misses_per_s, high.misses_per_s),
             bytes_per_s: mix(low.bytes_per_s, high.bytes_per_s),
+            busy_bytes_per_s: mix(low.busy_bytes_per_s, high.busy_bytes_per_s),
         }
     }
 
@@ -72,6 +75,7 @@ impl Knot {
             whole.l2_miss_stalls += cycles * own.l2_miss_stalls;
             whole.misses_per_s += cycles * own.misses_per_s;
             whole.bytes_per_s += cycles * own.bytes_per_s;
+            whole.busy_bytes_per_s += cycles * own.busy_bytes_per_s;
         }
         for by_time in [
             &mut whole.memory_stalls,
@@ -79,6 +83,7 @@ impl Knot {
             &mut whole.l2_miss_stalls,
             &mut whole.misses_per_s,
             &mut whole.bytes_per_s,
+            &mut whole.busy_bytes_per_s,
         ] {
             *by_time /= whole.cpi;
         }
@@ -459,6 +464,7 @@ impl PhaseTable {
             llc_apki: self.llc_apki,
             llc_mpki: knot.mpki,
             bytes_per_s: knot.bytes_per_s,
+            busy_bytes_per_s: knot.busy_bytes_per_s,
             extrapolated: held < self.measured.0 * (1.0 - 1e-9)
                 || held > self.measured.1 * (1.0 + 1e-9)
                 || self.apki_extrapolated,

@@ -2,6 +2,7 @@
 
 mod additive;
 pub(crate) mod loaded;
+pub(crate) mod mix;
 pub(crate) mod morad;
 mod none;
 mod simple;

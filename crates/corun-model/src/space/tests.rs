@@ -32,6 +32,8 @@ pub(super) fn site(llc_bytes: f64, ways: f64) -> Site {
         memory_latency_ns: 100.0,
         peak_bytes_per_s: f64::INFINITY,
         solo_share: 0.95,
+        core_rates: None,
+        memory_rates: None,
         kernel: crate::site::Kernel::USUAL,
         sharers: 1,
     }

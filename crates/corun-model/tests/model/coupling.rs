@@ -1,6 +1,6 @@
 //! Stage B on machines made by hand: domains in stages, remote memory, hardware threads, errors.
 
-use corun_machine::{BandwidthDomain, BandwidthKind, LoadedLatency, MachineSpec};
+use corun_machine::{AccessRates, BandwidthDomain, BandwidthKind, LoadedLatency, MachineSpec};
 use corun_model::{
     BandwidthModel, CacheGroup, Compatibility, Flow, LoadedProgram, Member, Model, ModelError,
     ModelOptions, Outcome, Running, Scratch,
@@ -280,4 +280,65 @@ fn a_measured_curve_is_used_without_being_asked_for() {
     let (mut scratch, mut out) = (Scratch::new(), Vec::new());
     model.couple(&[flow(0), flow(1)], &mut scratch, &mut out);
     assert!(out.iter().all(|outcome| outcome.slowdown < 1.01), "{out:?}");
+}
+
+/// A stream of which each line read is written back, or none.
+fn heavy_stream(model: &Model, dirty_share: f64) -> LoadedProgram {
+    let change = |phase: &mut corun_profile::Phase| {
+        phase.memory_level_parallelism = 64.0;
+        phase.dirty_share = dirty_share;
+    };
+    load(model, &recording("stream", &[(4096, 60.0), (64 * MIB, 60.0)], change))
+}
+
+/// 35 GB/s are read, or 5 GB/s written, which is 10 in both directions: a byte of which half are written keeps
+/// this memory busy for as long as 3.5 that are read.
+#[test]
+fn written_lines_keep_a_memory_busy_for_as_long_as_was_measured() {
+    let mut spec = gold(1, 4);
+    spec.bandwidth_domains[0].rates = Some(AccessRates {
+        read_mb_per_s: Some(35_000.0),
+        write_mb_per_s: Some(5_000.0),
+        ..AccessRates::default()
+    });
+    let rated = model(spec, ModelOptions::default());
+    let plain = model(gold(1, 4), ModelOptions::default());
+    let demand = |model: &Model, dirty_share| {
+        let program = heavy_stream(model, dirty_share);
+        model.demand_at(&Member { program: &program, phase: 0, cpu: 0 }, MIB as f64)
+    };
+    for (dirty_share, weight) in [(0.0, 1.0), (1.0, 3.5), (1.0 / 3.0, 2.25)] {
+        let found = demand(&rated, dirty_share);
+        assert!(near(found.busy_bytes_per_s, weight * found.bytes_per_s), "{found:?}");
+        let unrated = demand(&plain, dirty_share);
+        assert_eq!(unrated.busy_bytes_per_s, unrated.bytes_per_s);
+    }
+    // Together they get what the memory moves of this kind, and say so in bytes moved.
+    for (dirty_share, least, peak) in [(0.0, 20e9, 35e9), (1.0, 8e9, 10e9)] {
+        let program = heavy_stream(&rated, dirty_share);
+        let running: Vec<Running<'_>> = (0..4).map(|cpu| on(&program, cpu)).collect();
+        let bytes: f64 = solve(&rated, &running).iter().map(|one| one.bytes_per_s).sum();
+        assert!(bytes > least && bytes < peak, "{bytes} of {peak}");
+    }
+}
+
+#[test]
+fn a_program_alone_draws_no_more_than_one_core_was_measured_to() {
+    let drawn = |rates: Option<AccessRates>, dirty_share| {
+        let mut spec = gold(1, 4);
+        spec.core_types[0].memory_rates = rates;
+        let model = model(spec, ModelOptions::default());
+        model.solo(&heavy_stream(&model, dirty_share), 0, 0).bytes_per_s
+    };
+    let rates = AccessRates {
+        read_mb_per_s: Some(4_000.0),
+        write_mb_per_s: Some(1_000.0),
+        ..AccessRates::default()
+    };
+    assert!(near(drawn(Some(rates), 0.0), 4e9));
+    // 1 GB/s written is 2 in both directions.
+    assert!(near(drawn(Some(rates), 1.0), 2e9));
+    assert!(drawn(None, 0.0) > 5e9);
+    let fast = AccessRates { read_mb_per_s: Some(30_000.0), ..AccessRates::default() };
+    assert_eq!(drawn(Some(fast), 0.0), drawn(None, 0.0));
 }

@@ -101,6 +101,11 @@ impl<'p> ModelledLlc<'p> {
         }
     }
 
+    /// Is the traffic of its members as many bytes as they keep the memory busy with?
+    pub(crate) fn counts_bytes(&self) -> bool {
+        !self.members.iter().any(|member| self.model.weighs_written_lines(member.cpu))
+    }
+
     /// Speeds of the members' hardware threads, relative to a core of their own.
     pub(crate) fn speeds(&self) -> Vec<f64> {
         let each = self.members.iter().zip(&self.busy);
@@ -159,7 +164,7 @@ impl ClusterModel for ModelledLlc<'_> {
         let each = programs.iter().zip(members).zip(&scratch.demands);
         out.extend(each.map(|((&program, member), demand)| {
             let stretched = self.model.stretched(member, demand, self.busy[program]);
-            let asked = demand.bytes_per_s / self.peak_bytes_per_s;
+            let asked = demand.busy_bytes_per_s / self.peak_bytes_per_s;
             let counted = if self.law == BandwidthCoupling::Free {
                 asked
             } else {

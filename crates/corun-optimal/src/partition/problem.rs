@@ -174,9 +174,12 @@ impl<'p> PartitionProblem<'p> {
             }
             _ => found.bound,
         };
-        let proven = found.is_proven && self.modelled.is_exact;
+        // The search adds up how busy a memory is, not bytes.
+        let is_exact = self.modelled.is_exact
+            && (objective != PartitionObjective::Bandwidth || self.modelled.counts_bytes());
+        let proven = found.is_proven && is_exact;
         let bound = if proven { Some(value) } else { bound };
-        let bound = bound.filter(|bound| bound.is_finite() && self.modelled.is_exact);
+        let bound = bound.filter(|bound| bound.is_finite() && is_exact);
         let (clusters, ways) = clusters.into_iter().unzip();
         PartitionResult {
             clusters,

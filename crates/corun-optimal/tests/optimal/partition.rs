@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::every::every;
 use crate::programs::program;
-use corun_machine::{Machine, MachineSpec, preset};
+use corun_machine::{AccessRates, Machine, MachineSpec, preset};
 use corun_model::{
     BandwidthModel, Compatibility, LoadedProgram, Member, Model, ModelOptions, SpaceLaw,
 };
@@ -96,6 +96,32 @@ fn check(model: &Model, programs: &[LoadedProgram], ways: u32, min_ways: u32) {
             let worst = problem.solve(objective, Goal::Worst, &SearchLimits::default()).unwrap();
             assert!(worst.proven && near(worst.value, truth.worst), "{what}: {worst:?}");
         }
+    }
+}
+
+/// Where a machine says what written lines take of its memory, the search adds up how busy that is: no proof of
+/// the least bytes, while slowdowns follow from it as before.
+#[test]
+fn the_least_traffic_is_not_proven_where_written_lines_weigh_more() {
+    let plain = machine(4, 4000.0);
+    let mut spec = plain.spec().clone();
+    spec.bandwidth_domains[0].rates = Some(AccessRates {
+        read_mb_per_s: Some(4000.0),
+        write_mb_per_s: Some(500.0),
+        ..AccessRates::default()
+    });
+    let rated = Arc::new(Machine::from_spec(spec).unwrap());
+    for (machine, says) in [(plain, true), (rated, false)] {
+        let model = Model::new(machine, ModelOptions::default()).unwrap();
+        let programs: Vec<LoadedProgram> =
+            [40.0, 20.0, 10.0].map(|mpki| model.load(&program(mpki, 1.0)).unwrap()).into();
+        let members = members(&programs);
+        let problem = PartitionProblem::new(&model, &members, 4, 1, Kind::Cluster).unwrap();
+        let proven = |objective| {
+            problem.solve(objective, Goal::Best, &SearchLimits::default()).unwrap().proven
+        };
+        assert_eq!(proven(PartitionObjective::Bandwidth), says);
+        assert!(proven(PartitionObjective::Stp));
     }
 }
 
