@@ -150,6 +150,13 @@ impl Marks {
         Self(self.0 | other.0)
     }
 
+    /// Those of them that are among these.
+    #[inline(always)]
+    #[must_use]
+    pub const fn among(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
     /// Adds these.
     #[inline(always)]
     pub fn set(&mut self, other: Self) {

@@ -48,19 +48,20 @@ impl SortedRanks {
             code: [within(&self.code_alone, view.l1_code), within(&self.code, view.private)],
             beyond,
             memory_cycles: if to_memory { view.memory_cycles } else { 0 },
-            mispredicts: self.mispredicted.any(view.mispredicted),
+            mispredicted: self.mispredicted.among(view.mispredicted),
         }
     }
 }
 
-/// Accesses that miss each level, what memory takes where any comes from there, and whether branches are mispredicted.
+/// Accesses that miss each level, what memory takes where any comes from there, and by which predictors branches of the
+/// trace are mispredicted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Seen {
     data: [usize; 2],
     code: [usize; 2],
     beyond: [usize; 2],
     memory_cycles: u32,
-    mispredicts: bool,
+    mispredicted: Marks,
 }
 
 /// The traces of a phase on a core. Views may differ in miss rates, in what memory takes and in which branches are
@@ -154,7 +155,10 @@ mod tests {
         }
     }
 
-    fn view((private, llc, memory_cycles, predicts): (f32, f32, u32, bool)) -> MemoryView {
+    /// By none of the predictors, the large one, or the small one.
+    const PREDICTORS: [Marks; 3] = [Marks(0), Marks::MISPREDICTED_LARGE, Marks::MISPREDICTED_SMALL];
+
+    fn view((private, llc, memory_cycles, predictor): (f32, f32, u32, usize)) -> MemoryView {
         MemoryView {
             l1_data: private.max(llc) + 0.1,
             l1_code: private,
@@ -170,7 +174,7 @@ mod tests {
             tlb_pages: [64.0, 1536.0],
             tlb_cycles: [7, 30],
             memory_walk: MemoryWalk { most_cycles: 100.0, pages: [0.0; 2] },
-            mispredicted: if predicts { Marks::default() } else { Marks::MISPREDICTED_LARGE },
+            mispredicted: PREDICTORS[predictor],
         }
     }
 
@@ -185,7 +189,7 @@ mod tests {
                 prop::collection::vec((0u16..4096, 0u16..5, rank(), rank(), rank()), 8..80),
                 1..4,
             ),
-            views in prop::collection::vec((rank(), rank(), 200u32..202, any::<bool>()), 1..12),
+            views in prop::collection::vec((rank(), rank(), 200u32..202, 0usize..3), 1..12),
         ) {
             let traces: Vec<RankedTrace> = traces.iter().map(|drawn| trace(drawn)).collect();
             let sorted = traces.iter().map(sorted).collect();
@@ -231,11 +235,11 @@ mod tests {
         let core = CoreParameters::of(&core, 4.0, 90.0);
         let mut replays = Replays::new(&sampled, &core);
         for llc in [0.1, 0.2, 0.3] {
-            replays.whole(&view((0.3, llc, 200, false)));
-            replays.whole(&view((0.3, llc, 300, true)));
+            replays.whole(&view((0.3, llc, 200, 1)));
+            replays.whole(&view((0.3, llc, 300, 0)));
         }
         assert_eq!(replays.made[0].len(), 1);
-        replays.whole(&view((0.85, 0.1, 200, false)));
+        replays.whole(&view((0.85, 0.1, 200, 1)));
         assert_eq!(replays.made[0].len(), 2, "its loads miss the first level");
     }
 }
