@@ -3,11 +3,15 @@
 //! Replaying a program's micro-traces is most of what loading a program takes, and depends on nothing but the program and
 //! the site. A server that answers question after question, a Python process and a run of many studies load the same programs
 //! on the same machines again and again, each time for a model of its own.
+//!
+//! Replays are made of phases and sites without what replays do not read, so that phases and sites that differ in nothing
+//! else share them: two machines with one core and one LLC but different memory controllers, or a program with and without
+//! a share of misses that is foreseen.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
-use corun_profile::{MicroTrace, MicroTraces, Phase};
+use corun_profile::{InstructionMix, MicroTrace, MicroTraces, Phase};
 use rayon::prelude::*;
 
 use crate::ModelError;
@@ -21,20 +25,37 @@ const MOST_PHASES: usize = 1024;
 /// Sites of a phase that are kept at most.
 const MOST_SITES: usize = 32;
 
-/// A phase of a recording and what its replays found.
+/// A phase of a recording ([`for_replays`]) and what its replays found, by site ([`Site::for_replays`]).
 struct Known {
     traces: MicroTraces,
     phase: Phase,
     by_site: Vec<(Site, Arc<[Point]>)>,
 }
 
-/// Instructions and footprint of a phase: few phases share both.
+/// Misses of the smallest cache of a phase's curve and its mispredicted branches, as bits: few phases share both.
 type Key = (u64, u64);
 
 static KNOWN: LazyLock<Mutex<HashMap<Key, Vec<Known>>>> = LazyLock::new(Mutex::default);
 
 fn key(phase: &Phase) -> Key {
-    (phase.instructions, phase.footprint_bytes)
+    let mispredicted = phase.core.as_ref().map_or(0.0, |core| core.mispredicted_large_pki);
+    (phase.curve.points()[0].mpki.to_bits(), mispredicted.to_bits())
+}
+
+/// A phase without what no replay reads: two phases that replays cannot tell apart are equal.
+fn for_replays(phase: &Phase) -> Phase {
+    Phase {
+        instructions: 0,
+        threads: 0,
+        data_accesses_pki: 0.0,
+        mix: InstructionMix::default(),
+        prefetchable: 0.0,
+        memory_level_parallelism: 0.0,
+        dirty_share: 0.0,
+        footprint_bytes: 0,
+        curve: phase.curve.clone(),
+        core: phase.core.clone(),
+    }
 }
 
 impl Known {
@@ -61,6 +82,25 @@ impl<'a> Replays<'a> {
     /// # Errors
     /// [`ModelError::MicroTraces`] when the traces cannot be unpacked.
     pub(crate) fn points(
+        &self,
+        phase: &Phase,
+        sites: &[Site],
+    ) -> Result<Option<Vec<Arc<[Point]>>>, ModelError> {
+        let phase = &for_replays(phase);
+        let mut different: Vec<Site> = Vec::new();
+        let mut place_of = Vec::with_capacity(sites.len());
+        for site in sites.iter().map(Site::for_replays) {
+            let known = different.iter().position(|one| *one == site);
+            place_of.push(known.unwrap_or(different.len()));
+            if known.is_none() {
+                different.push(site);
+            }
+        }
+        let found = self.points_of_different(phase, &different)?;
+        Ok(found.map(|all| place_of.into_iter().map(|place| all[place].clone()).collect()))
+    }
+
+    fn points_of_different(
         &self,
         phase: &Phase,
         sites: &[Site],
@@ -119,7 +159,7 @@ impl<'a> Replays<'a> {
 #[cfg(test)]
 mod tests {
     use corun_machine::preset;
-    use corun_profile::{Library, ProfileData, Recording};
+    use corun_profile::{CoreDetail, Library, ProfileData, Recording};
 
     use super::*;
     use crate::{Model, ModelOptions};
@@ -163,11 +203,42 @@ mod tests {
         assert_eq!(elsewhere[..], fresh(&there[0]));
         assert_ne!(first, elsewhere);
 
-        let more = Phase { prefetchable: 0.5 * phase.prefetchable + 0.1, ..phase.clone() };
-        assert!(!Arc::ptr_eq(&first, &points(traces, &more, here)));
+        let more = Phase {
+            core: phase.core.clone().map(|core| CoreDetail {
+                mispredicted_large_pki: core.mispredicted_large_pki + 5.0,
+                ..core
+            }),
+            ..phase.clone()
+        };
+        assert_ne!(first, points(traces, &more, here));
         assert!(!Arc::ptr_eq(&first, &points(&other.micro_traces, phase, here)));
         // Both are still known.
         let both = points(traces, phase, &[here[0].clone(), there[0].clone()]);
         assert!(Arc::ptr_eq(&first, &both));
+    }
+
+    /// On both sides of [`for_replays`] and [`Site::for_replays`] replays find the same, so that what is left out is not read.
+    #[test]
+    fn what_replays_do_not_read_makes_no_new_ones() {
+        let recording = recording("xz");
+        let (phase, traces) = (&recording.phases[0], &recording.micro_traces);
+        let all = traces.unpack().unwrap();
+        for machine in ["xeon-gold-6138", "cmt-2x4", "core-i9-12900k"] {
+            let site = site(machine);
+            let fresh = |phase: &Phase, site: &Site| {
+                let sampled = SampledPhase::new(phase, phase.core.as_ref().unwrap(), &all).unwrap();
+                replayed::points(phase, &sampled, site)
+            };
+            assert_eq!(
+                fresh(phase, &site),
+                fresh(&for_replays(phase), &site.for_replays()),
+                "{machine}"
+            );
+        }
+        let unforeseen = Phase { prefetchable: 0.0, dirty_share: 0.5, ..phase.clone() };
+        let here = site("xeon-gold-6138");
+        let there = Site { peak_bytes_per_s: 1e9, ..here.clone() };
+        let first = points(traces, phase, &[here]);
+        assert!(Arc::ptr_eq(&first, &points(traces, &unforeseen, &[there])));
     }
 }

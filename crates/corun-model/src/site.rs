@@ -213,6 +213,22 @@ impl Site {
         })
     }
 
+    /// The site without what no replay of micro-traces reads: two sites that replays cannot tell apart are equal.
+    pub(crate) fn for_replays(&self) -> Self {
+        Self {
+            reference_clock_mhz: 0.0,
+            survival: Vec::new(),
+            random_use_life: None,
+            way_bytes: 0.0,
+            line_bytes: 0.0,
+            peak_bytes_per_s: 0.0,
+            solo_share: 0.0,
+            kernel: Kernel::USUAL,
+            sharers: 1,
+            ..self.clone()
+        }
+    }
+
     /// Clock in Hz.
     pub(crate) fn clock_hz(&self) -> f64 {
         self.core.clock_mhz * 1e6
