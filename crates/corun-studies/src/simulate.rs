@@ -129,6 +129,13 @@ pub(crate) fn apps(model: &Model, library: &Library, names: &[&str]) -> Result<V
     names.iter().map(load).collect()
 }
 
+/// Programs that start again until the longest has ended three times.
+pub(crate) fn restarting(model: &Arc<Model>, apps: &[AppSpec], seed: u64) -> Experiment {
+    let mut experiment = Experiment::new(model.clone(), apps.to_vec(), Method::Restart3, seed);
+    experiment.settings.placements = 0;
+    experiment
+}
+
 /// The runs of a policy with each of the inputs's seeds, until the longest program has ended three
 /// times.
 pub(crate) fn by_seed(
@@ -161,8 +168,7 @@ pub(crate) fn run_policy(
     seed: u64,
 ) -> Result<RunResult> {
     inputs.cancel.check()?;
-    let mut experiment = Experiment::new(model.clone(), apps.to_vec(), Method::Restart3, seed);
-    experiment.settings.placements = 0;
+    let experiment = restarting(model, apps, seed);
     let hooks = Hooks { cancel: Some(inputs.cancel.flag()), progress: None };
     Ok(corun_sim::run(&experiment, vec![policy], hooks)?)
 }
