@@ -177,7 +177,8 @@ impl OnAllSizes {
         let about = "Threads categorised rightly of 18 (paper 12 to 16); errors of predicted group miss \
                      ratios in % (paper: at most 30); when the initial measurement (paper 9.8 s) and all \
                      measuring were over; the threshold that came out and MAX_PCMR by CPU, of the first \
-                     seed; how often all was measured anew, all seeds.";
+                     seed; how often all was measured anew, all seeds. Last the same of CASC as live: threads \
+                     categorised rightly, and when all measuring was over; a dash where some seed's was not.";
         let max_pcmr = |one: &AtSize| {
             let first = one.findings().next();
             first.map_or_else(String::new, |found| {
@@ -191,11 +192,13 @@ impl OnAllSizes {
             .column("right", 1, AtSize::right)
             .column("error, mean", 1, |one| Some(one.group_errors()?.0))
             .column("error, 95 %", 1, |one| Some(one.group_errors()?.1))
-            .column("initial s", 2, |one| one.measured_s().0)
-            .column("all s", 2, |one| one.measured_s().1)
+            .column("initial s", 2, |one| AtSize::measured_s(one.findings()).0)
+            .column("all s", 2, |one| AtSize::measured_s(one.findings()).1)
             .column("threshold", 1, |one| Some(one.findings().next()?.threshold))
             .words("MAX_PCMR", max_pcmr)
             .column("anew", 0, anew)
+            .column("right as live", 1, |one| AtSize::right_in(one.findings_as_live()))
+            .column("all s as live", 2, |one| AtSize::measured_s(one.findings_as_live()).1)
             .table()
     }
 

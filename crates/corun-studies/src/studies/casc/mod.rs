@@ -243,8 +243,12 @@ impl AtSize {
         Estimate::percent_above_one(&ratios.collect::<Vec<f64>>()).interval
     }
 
-    fn findings(&self) -> impl Iterator<Item = &CascFindings> {
+    fn findings(&self) -> impl Iterator<Item = &CascFindings> + Clone {
         self.runs.iter().filter_map(|run| run.1.findings.as_ref())
+    }
+
+    fn findings_as_live(&self) -> impl Iterator<Item = &CascFindings> + Clone {
+        self.live.iter().filter_map(|window| window.findings.as_ref())
     }
 
     /// The PCMRs that were measured, by thread; the first seed's.
@@ -253,16 +257,21 @@ impl AtSize {
         findings.pcmr.iter().map(|(id, &pcmr)| (id.0 as usize, pcmr)).collect()
     }
 
+    /// Threads rightly categorised with exact counts.
+    fn right(&self) -> f64 {
+        Self::right_in(self.findings())
+    }
+
     /// Threads rightly categorised, the mean over the seeds: a PCMR above the mean of all is poor
     /// locality.
-    fn right(&self) -> f64 {
+    fn right_in<'f>(findings: impl Iterator<Item = &'f CascFindings>) -> f64 {
         let of = |findings: &CascFindings| {
             let pcmrs = Self::pcmrs(findings);
             let mean = pcmrs.iter().map(|one| one.1).sum::<f64>() / pcmrs.len().max(1) as f64;
             let right = |(thread, pcmr): &&(usize, f64)| (*pcmr > mean) == (thread % 3 == POOR);
             pcmrs.iter().filter(right).count() as f64
         };
-        self.findings().map(of).sum::<f64>() / self.runs.len() as f64
+        corun_metrics::mean(&findings.map(of).collect::<Vec<f64>>()).unwrap_or(f64::NAN)
     }
 
     /// How far predicted group miss ratios are from observed ones, in % of these: the mean by time and
@@ -287,10 +296,12 @@ impl AtSize {
     }
 
     /// When the initial measurement and all of the measuring were over, in seconds: means.
-    fn measured_s(&self) -> (Option<f64>, Option<f64>) {
+    fn measured_s<'f>(
+        findings: impl Iterator<Item = &'f CascFindings> + Clone,
+    ) -> (Option<f64>, Option<f64>) {
         let mean = |of: fn(&CascFindings) -> Option<corun_policy::Nanoseconds>| {
             let all: Option<Vec<f64>> =
-                self.findings().map(|found| Some(of(found)?.as_secs_f64())).collect();
+                findings.clone().map(|found| Some(of(found)?.as_secs_f64())).collect();
             all.and_then(|all| corun_metrics::mean(&all))
         };
         (mean(|found| found.initial_end), mean(|found| found.all_known))

@@ -62,7 +62,9 @@ impl Mixed {
             by_seed.push(runs.iter().map(times).collect());
             let samples = || runs.iter().flat_map(|run| &run.samples);
             let bytes = mean_of(samples().map(|one| one.bytes_per_s));
-            memory.push((bytes, mean_of(samples().map(|one| one.retries_per_s))));
+            // Nobody sees full buffers as live.
+            let full = policy.1.is_none().then(|| samples().map(|one| one.retries_per_s));
+            memory.push((bytes, full.map_or(f64::NAN, mean_of)));
         }
         let programs: Vec<_> =
             apps.iter().step_by(copies).map(|app| app.program.clone()).collect();
