@@ -78,9 +78,13 @@ fn the_best_stands_beside_camps() {
             let of = |column: usize| number(row, column);
             let [camps_asp, fair, its_asp, fast, most] = [2, 3, 4, 5, 6].map(of);
             assert!(fair <= fast && its_asp <= most, "{row}");
-            let [alike, as_camps, any] = [7, 8, 9].map(of);
-            // Each is printed to 0.001.
-            assert!(alike <= as_camps + 0.002 && as_camps <= any + 0.002, "{row}");
+            // A dash where no shares are so fair. Each is printed to 0.001; the last row's means are over other mixes.
+            let bounds: Vec<f64> = (7..10).filter_map(|column| row[column].as_f64()).collect();
+            let any = of(9);
+            assert!(
+                row[0] == "mean" || bounds.windows(2).all(|pair| pair[0] <= pair[1] + 0.002),
+                "{row}"
+            );
             assert!(camps_asp > 0.0 && any > 0.0, "{row}");
         }
     }

@@ -420,7 +420,8 @@ impl Mixes {
                      highest ASP. Then what no policy that shares the cores out over time can exceed by the model, with each \
                      program's phases as one and changes of core that cost nothing: the highest ASP when nobody is unfair to \
                      anybody (unfairness 1), when unfairness is CAMPS's, and whatever the unfairness. Bounds of the model, found \
-                     as linear programs; with phases a run can be above them.";
+                     as linear programs; with phases a run can be above them. A dash: no shares are so fair by the model, and the \
+                     mean leaves that mix out.";
         let heading = format!("{}: beside the best", self.averages.0);
         Figure::new(format!("{}-best", self.id), heading, about)
             .rows("mix", &mixes, |one| one.0.to_owned())
@@ -442,7 +443,9 @@ impl Mixes {
         let over = |of: &dyn Fn(&MixBest, &MixFigures) -> f64| {
             let pairs = self.best.iter().zip(&self.played);
             let ratios = pairs.map(|(best, played)| of(best, &played[CAMPS]));
-            Estimate::percent_above_one(&ratios.collect::<Vec<f64>>()).in_percent()
+            // Where no shares are so fair by the model there is no bound.
+            let ratios: Vec<f64> = ratios.filter(|ratio| ratio.is_finite()).collect();
+            Estimate::percent_above_one(&ratios).in_percent()
         };
         PaperClaim::new(
             format!("What CAMPS leaves: the best above it ({})", self.averages.0),
