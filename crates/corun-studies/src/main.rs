@@ -3,6 +3,7 @@
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 mod harness;
+mod held_placements;
 mod simulate;
 #[cfg(test)]
 mod stand_ins;

@@ -11,7 +11,7 @@ use corun_profile::{
     CurvePoint, InstructionMix, Library, Method, MissRateCurve, Mix, Origin, Phase, Profile,
     ProfileData, Recording,
 };
-use corun_sim::{AppSpec, Experiment, Hooks, RunResult};
+use corun_sim::{AppSpec, Experiment, Hooks, Observation, RunResult};
 use rayon::prelude::*;
 
 use crate::harness::StudyInputs;
@@ -129,6 +129,13 @@ pub(crate) fn apps(model: &Model, library: &Library, names: &[&str]) -> Result<V
     names.iter().map(load).collect()
 }
 
+/// Programs that start again until the longest has ended three times.
+pub(crate) fn restarting(model: &Arc<Model>, apps: &[AppSpec], seed: u64) -> Experiment {
+    let mut experiment = Experiment::new(model.clone(), apps.to_vec(), Method::Restart3, seed);
+    experiment.settings.placements = 0;
+    experiment
+}
+
 /// The runs of a policy with each of the inputs's seeds, until the longest program has ended three
 /// times.
 pub(crate) fn by_seed(
@@ -160,9 +167,20 @@ pub(crate) fn run_policy(
     policy: Box<dyn Policy>,
     seed: u64,
 ) -> Result<RunResult> {
+    run_observed(inputs, model, apps, policy, (seed, None))
+}
+
+/// The same of a policy that sees the machine as the observation says; none: exactly.
+pub(crate) fn run_observed(
+    inputs: &StudyInputs,
+    model: &Arc<Model>,
+    apps: &[AppSpec],
+    policy: Box<dyn Policy>,
+    (seed, observation): (u64, Option<&Observation>),
+) -> Result<RunResult> {
     inputs.cancel.check()?;
-    let mut experiment = Experiment::new(model.clone(), apps.to_vec(), Method::Restart3, seed);
-    experiment.settings.placements = 0;
+    let mut experiment = restarting(model, apps, seed);
+    experiment.observation = observation.cloned();
     let hooks = Hooks { cancel: Some(inputs.cancel.flag()), progress: None };
     Ok(corun_sim::run(&experiment, vec![policy], hooks)?)
 }

@@ -1,11 +1,15 @@
 //! What every study shares: the programs it stands on, the page it makes, and how it is asked for.
 
+mod as_live;
 mod command;
+mod estimate;
 mod figure;
 mod inputs;
 mod page;
 
+pub(crate) use as_live::AsLiveArgs;
 pub(crate) use command::run;
+pub(crate) use estimate::Estimate;
 pub(crate) use figure::Figure;
 pub(crate) use inputs::{Programs, StudyInputs};
 pub(crate) use page::{Page, PaperClaim};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use corun_app::{ComparisonSetup, Error, PolicyFigures, PolicySpec, Result, figures, parse_observation};
-use corun_metrics::{mean, standard_error, student_t_95};
+use corun_app::{ComparisonSetup, Error, PolicyFigures, PolicySpec, Result, figures};
+use corun_metrics::mean;
 use corun_model::{LoadedProgram, Model};
 use corun_optimal::{Goal, Objective, PlacementProblem, SearchLimits, WithinTarget};
 use corun_profile::{Library, Mix};
@@ -13,7 +13,7 @@ use rand_pcg::Pcg64Mcg;
 use rayon::prelude::*;
 
 use super::ranking::{Half, half_of};
-use crate::harness::{Figure, Page, Programs, Study, StudyInputs, no_options};
+use crate::harness::{AsLiveArgs, Estimate, Figure, Page, Programs, Study, StudyInputs, no_options};
 use crate::simulate::{drawable, loaded_by_name, model_of};
 
 pub(super) const STUDY: Study = Study {
@@ -32,8 +32,6 @@ const MACHINE: &str = "xeon-x5365";
 const SIZES: [usize; 4] = [2, 4, 6, 8];
 /// Time that a program takes alone.
 const SECONDS: f64 = 15.0;
-/// How poorly policies see the machine, as in `corun-study ranking`.
-const AS_LIVE: &str = "noise=0.05,failed=0.05";
 
 const BASELINE: &str = "linux-default";
 const POLICIES: [&str; 9] = [
@@ -78,12 +76,13 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
     let kept = played.iter().filter(|one| one.has_kept).count();
     let about = format!(
         "{} mixes of each number of programs, drawn by their seed from the half of the shipped programs on which policies are \
-         judged, on {MACHINE}; policies see the machine as live ({AS_LIVE}). Energy is above idle, for what a program does in \
+         judged, on {MACHINE}; policies see the machine as live ({}). Energy is above idle, for what a program does in \
          a second alone; with the delay it is times how many times as long that takes. Means over mixes, in % of the same mix \
          under {BASELINE}: below 0 is less. The best placements by the model's energy are proven on {proven} of {} mixes, and \
          then simulated as the policies are. On {kept} mixes there is a placement in which the model has nobody slower than \
          {TARGET_SLOWDOWN}; on the others the row is of the placement in which the slowest is the least slow.",
         inputs.seeds,
+        AsLiveArgs::default().settings(),
         played.len()
     );
     let figures = SIZES.into_iter().map(|size| figure(size, &played)).collect();
@@ -108,7 +107,7 @@ fn play(
     }
     let mut setup =
         ComparisonSetup::on(model.clone(), library, &loaded, &mix, None, 1, Vec::new())?;
-    setup.observation = Some(parse_observation(AS_LIVE)?);
+    setup.observation = Some(AsLiveArgs::default().observation()?);
     let nothing_done = || Error::input("a program got nothing done");
     let mut under = Vec::new();
     for policy in POLICIES {
@@ -144,9 +143,6 @@ fn figure(size: usize, played: &[Played]) -> Figure {
     let energy = |place: usize| changes(place, &|one| one.energy_per_work_j);
     let product = |place: usize| changes(place, &|one| one.energy_delay_per_work_j);
     let slowdown = |place: usize| changes(place, &|one| Some(one.mean_slowdown));
-    let interval = |values: &[f64]| {
-        Some(student_t_95(values.len().checked_sub(1).filter(|&free| free > 0)?) * standard_error(values)?)
-    };
     let worst = |place: usize| {
         mean(&mixes.iter().map(|mix| mix.under[place].worst_slowdown).collect::<Vec<f64>>())
     };
@@ -163,7 +159,7 @@ fn figure(size: usize, played: &[Played]) -> Figure {
     Figure::new(format!("programs-{size}"), heading, about)
         .rows("policy", &rows, |(_, name)| (*name).to_owned())
         .column("energy", 1, |&(place, _)| mean(&energy(place)?))
-        .column("+-", 1, |&(place, _)| interval(&energy(place)?))
+        .column("+-", 1, |&(place, _)| Estimate::of(&energy(place)?).interval)
         .column("energy x delay", 1, |&(place, _)| mean(&product(place)?))
         .column("mean slowdown", 1, |&(place, _)| mean(&slowdown(place)?))
         .column("slowest", 3, |&(place, _)| worst(place))

@@ -70,7 +70,7 @@ pub(super) fn spinning(inputs: &StudyInputs) -> Result<(PaperClaim, Figure)> {
     let play = |&(between_s, mix): &(f64, usize)| {
         let apps = with_barriers(inputs, &machine, TABLE_4_5[mix], between_s)?;
         let one =
-            |one: &TunedPolicy| machine.play_apps(inputs, &apps, (one.policy, one.parameters));
+            |one: &TunedPolicy| machine.play_apps(inputs, &apps, (one.policy, one.parameters), None);
         let played = POLICIES.iter().map(one).collect::<Result<_>>()?;
         Ok(MixWithBarriers { mix, between_s, played })
     };

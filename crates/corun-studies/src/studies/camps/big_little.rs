@@ -7,7 +7,7 @@ use corun_app::{Error, Result};
 use corun_model::{LoadedProgram, Model};
 use corun_policy::{BuildOptions, Nanoseconds};
 use corun_profile::{Method, Profile};
-use corun_sim::{AppSpec, Experiment, Hooks, RunResult};
+use corun_sim::{AppSpec, Experiment, Hooks, Observation, RunResult};
 use rayon::prelude::*;
 
 use crate::harness::StudyInputs;
@@ -151,17 +151,31 @@ impl BigLittle {
         policy: (&str, &[(&str, f64)]),
         (method, window_s, seed): (Method, f64, u64),
     ) -> Result<RunResult> {
-        inputs.cancel.check()?;
+        let mut experiment = self.experiment(apps, method, seed);
+        experiment.settings.window = Nanoseconds::from_secs_f64(window_s);
+        self.run_experiment(inputs, &experiment, policy)
+    }
+
+    pub(super) fn experiment(&self, apps: &[AppSpec], method: Method, seed: u64) -> Experiment {
         let mut experiment = Experiment::new(Arc::clone(&self.model), apps.to_vec(), method, seed);
         experiment.settings.placements = 0;
         experiment.settings.wake_ups = WAKE_UPS;
-        experiment.settings.window = Nanoseconds::from_secs_f64(window_s);
+        experiment
+    }
+
+    fn run_experiment(
+        &self,
+        inputs: &StudyInputs,
+        experiment: &Experiment,
+        policy: (&str, &[(&str, f64)]),
+    ) -> Result<RunResult> {
+        inputs.cancel.check()?;
         let parameters: BTreeMap<String, f64> =
             policy.1.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
-        let policy = corun_policy::build(policy.0, &BuildOptions { seed, parameters });
+        let policy = corun_policy::build(policy.0, &BuildOptions { seed: experiment.seed, parameters });
         let policy = policy.map_err(Error::failed)?;
         let hooks = Hooks { cancel: Some(inputs.cancel.flag()), progress: None };
-        Ok(corun_sim::run(&experiment, vec![policy], hooks)?)
+        Ok(corun_sim::run(experiment, vec![policy], hooks)?)
     }
 
     /// A mix under a policy, until the longest program has ended three times, with each seed.
@@ -172,19 +186,23 @@ impl BigLittle {
         policy: (&str, &[(&str, f64)]),
         solo_s: f64,
     ) -> Result<MixFigures> {
-        self.play_apps(inputs, &self.apps(inputs, mix, solo_s)?, policy)
+        self.play_apps(inputs, &self.apps(inputs, mix, solo_s)?, policy, None)
     }
 
-    /// Programs under a policy, until the longest has ended three times, with each seed.
+    /// Programs under a policy that sees the machine as the observation says (none: exactly), until the longest has ended
+    /// three times, with each seed.
     pub(super) fn play_apps(
         &self,
         inputs: &StudyInputs,
         apps: &[AppSpec],
         policy: (&str, &[(&str, f64)]),
+        observation: Option<&Observation>,
     ) -> Result<MixFigures> {
         let seeds: Vec<u64> = (1..=u64::from(inputs.seeds)).collect();
         let one = |&seed: &u64| {
-            let run = self.run(inputs, apps, policy, (Method::Restart3, 1.0, seed))?;
+            let mut experiment = self.experiment(apps, Method::Restart3, seed);
+            experiment.observation = observation.cloned();
+            let run = self.run_experiment(inputs, &experiment, policy)?;
             Ok(self.figures(apps, &run))
         };
         let played: Vec<MixFigures> = seeds.par_iter().map(one).collect::<Result<_>>()?;
@@ -200,7 +218,7 @@ impl BigLittle {
         })
     }
 
-    fn figures(&self, apps: &[AppSpec], run: &RunResult) -> MixFigures {
+    pub(super) fn figures(&self, apps: &[AppSpec], run: &RunResult) -> MixFigures {
         let slowdowns: Vec<f64> = run.apps.iter().filter_map(|app| app.slowdown).collect();
         let times: Vec<f64> = run.apps.iter().filter_map(|app| app.mean_completion_s).collect();
         // On the small cores alone: as much slower as a thread of it is there.

@@ -1,11 +1,13 @@
 //! The mixes of Tables 4.3 and 4.5, Fig. 4.11 and 4.12, Tables 4.2 and 4.4.
 
 use corun_app::Result;
+use corun_sim::Observation;
 use rayon::prelude::*;
 
+use super::best::MixBest;
 use super::big_little::{BigLittle, Member, MixFigures, NEAREST};
 use super::mean;
-use crate::harness::{Figure, PaperClaim, StudyInputs};
+use crate::harness::{Estimate, Figure, PaperClaim, StudyInputs};
 use crate::simulate::TunedPolicy;
 
 /// Table 4.3, sorted by the number of memory-intensive programs.
@@ -165,6 +167,9 @@ const TABLE_4_2: Averages = [
 /// How long each program is alone on a big core, in s.
 pub(super) const SOLO_S: f64 = 20.0;
 
+/// A figure of a mix.
+type Of = fn(&MixFigures) -> f64;
+
 /// A set of mixes under all policies.
 pub(super) struct Mixes {
     id: &'static str,
@@ -173,23 +178,26 @@ pub(super) struct Mixes {
     averages: (&'static str, Averages),
     /// By mix and policy.
     played: Vec<Vec<MixFigures>>,
+    /// The same by policies that see the machine as live.
+    live: Vec<Vec<MixFigures>>,
+    /// By mix.
+    best: Vec<MixBest>,
 }
 
+/// By mix and policy. `observation`: how the policies see the machine; none: exactly.
 fn play(
     inputs: &StudyInputs,
     machine: &BigLittle,
     mixes: &[(String, Vec<Member>)],
+    observation: Option<&Observation>,
 ) -> Result<Vec<Vec<MixFigures>>> {
     let jobs: Vec<(usize, usize)> = (0..mixes.len())
         .flat_map(|mix| (0..POLICIES.len()).map(move |policy| (mix, policy)))
         .collect();
     let run = |&(mix, policy): &(usize, usize)| {
-        machine.play(
-            inputs,
-            &mixes[mix].1,
-            (POLICIES[policy].policy, POLICIES[policy].parameters),
-            inputs.length_s(SOLO_S),
-        )
+        let apps = machine.apps(inputs, &mixes[mix].1, inputs.length_s(SOLO_S))?;
+        let TunedPolicy { policy, parameters, .. } = POLICIES[policy];
+        machine.play_apps(inputs, &apps, (policy, parameters), observation)
     };
     let all: Vec<MixFigures> = jobs.par_iter().map(run).collect::<Result<_>>()?;
     Ok(all.chunks(POLICIES.len()).map(<[MixFigures]>::to_vec).collect())
@@ -201,7 +209,7 @@ pub(super) fn some_mixes(inputs: &StudyInputs) -> usize {
 }
 
 /// Fig. 4.11.
-pub(super) fn juno(inputs: &StudyInputs) -> Result<Mixes> {
+pub(super) fn juno(inputs: &StudyInputs, observation: &Observation) -> Result<Mixes> {
     let mixes: Vec<(String, Vec<Member>)> = TABLE_4_3
         .iter()
         .enumerate()
@@ -210,35 +218,51 @@ pub(super) fn juno(inputs: &StudyInputs) -> Result<Mixes> {
             (format!("W{}", place + 1), mix.iter().map(|&name| (name, 1)).collect())
         })
         .collect();
-    let played = play(inputs, &BigLittle::new("juno-2b4s")?, &mixes)?;
-    Ok(Mixes {
-        id: "fig-4-11",
-        heading: "Fig. 4.11: Table 4.3's mixes on juno-2b4s",
-        mixes,
-        averages: ("Table 4.4", TABLE_4_4),
-        played,
-    })
+    Mixes::new(
+        inputs,
+        observation,
+        ("fig-4-11", "Fig. 4.11: Table 4.3's mixes on juno-2b4s"),
+        ("juno-2b4s", mixes),
+        ("Table 4.4", TABLE_4_4),
+    )
 }
 
 /// Fig. 4.12.
-pub(super) fn odroid(inputs: &StudyInputs) -> Result<Mixes> {
+pub(super) fn odroid(inputs: &StudyInputs, observation: &Observation) -> Result<Mixes> {
     let mixes: Vec<(String, Vec<Member>)> = TABLE_4_5
         .iter()
         .enumerate()
         .step_by(some_mixes(inputs))
         .map(|(place, mix)| (format!("M{}", place + 1), mix.to_vec()))
         .collect();
-    let played = play(inputs, &BigLittle::new("odroid-4b4s")?, &mixes)?;
-    Ok(Mixes {
-        id: "fig-4-12",
-        heading: "Fig. 4.12: Table 4.5's mixes on odroid-4b4s",
-        mixes,
-        averages: ("Table 4.2", TABLE_4_2),
-        played,
-    })
+    Mixes::new(
+        inputs,
+        observation,
+        ("fig-4-12", "Fig. 4.12: Table 4.5's mixes on odroid-4b4s"),
+        ("odroid-4b4s", mixes),
+        ("Table 4.2", TABLE_4_2),
+    )
 }
 
 impl Mixes {
+    fn new(
+        inputs: &StudyInputs,
+        observation: &Observation,
+        (id, heading): (&'static str, &'static str),
+        (preset, mixes): (&str, Vec<(String, Vec<Member>)>),
+        averages: (&'static str, Averages),
+    ) -> Result<Self> {
+        let machine = BigLittle::new(preset)?;
+        let played = play(inputs, &machine, &mixes, None)?;
+        let live = play(inputs, &machine, &mixes, Some(observation))?;
+        let best = mixes
+            .iter()
+            .zip(&played)
+            .map(|((_, mix), played)| MixBest::of(inputs, &machine, mix, &played[CAMPS]))
+            .collect::<Result<_>>()?;
+        Ok(Self { id, heading, mixes, averages, played, live, best })
+    }
+
     /// Name and members.
     pub(super) fn mixes(&self) -> &[(String, Vec<Member>)] {
         &self.mixes
@@ -302,7 +326,8 @@ impl Mixes {
                 least(|one| one.1)
             ),
         );
-        averages.iter().map(against).chain([worst_mix]).collect()
+        let own = [worst_mix, self.live_finding(), self.room()];
+        averages.iter().map(against).chain(own).collect()
     }
 
     fn by_policy(
@@ -341,7 +366,114 @@ impl Mixes {
             self.by_policy(("unfairness", "unfairness", about), |one| one.unfairness),
             self.by_policy(("asp", "ASP", asp), |one| one.asp),
             self.means(),
+            self.as_live(),
+            self.beside_best(),
         ]
+    }
+
+    /// By mix, by how many % a figure of the first is above the same of the second.
+    fn change(
+        of: Of,
+        (one, other): (&[Vec<MixFigures>], &[Vec<MixFigures>]),
+        (first, second): (usize, usize),
+    ) -> Estimate {
+        let pairs = one.iter().zip(other);
+        let ratios = pairs.map(|(one, other)| of(&one[first]) / of(&other[second]));
+        Estimate::percent_above_one(&ratios.collect::<Vec<f64>>())
+    }
+
+    fn as_live(&self) -> Figure {
+        let policies: Vec<usize> = (0..POLICIES.len()).collect();
+        let mean_of = |played: &[Vec<MixFigures>], place: usize, of: Of| {
+            mean(&played.iter().map(|played| of(&played[place])).collect::<Vec<f64>>())
+        };
+        let about = "The same mixes by policies that see the machine as live: with noise, readings that fail and looks that \
+                     come late. Means over the mixes; what that changes against exact counts in %, and how CAMPS as live \
+                     compares with each policy as live, with half of the 95 % intervals over the mixes.";
+        let heading = format!("{}: as on a real machine", self.averages.0);
+        let mut rows = Figure::new(format!("{}-live", self.id), heading, about)
+            .rows("policy", &policies, |&place| POLICIES[place].shown.to_owned());
+        let figures: [(&str, Of); 2] = [("unfairness", |one| one.unfairness), ("ASP", |one| one.asp)];
+        for (name, of) in figures {
+            let change = |place: usize| Self::change(of, (&self.live, &self.played), (place, place));
+            rows = rows
+                .column(format!("{name}, exact"), 3, |&place| mean_of(&self.played, place, of))
+                .column(format!("{name}, as live"), 3, |&place| mean_of(&self.live, place, of))
+                .column(format!("{name}: change %"), 1, |&place| change(place).mean)
+                .column("+-", 1, |&place| change(place).interval);
+        }
+        for (name, of) in figures {
+            let camps = |place: usize| Self::change(of, (&self.live, &self.live), (CAMPS, place));
+            rows = rows
+                .column(format!("{name} of CAMPS above it %"), 1, |&place| camps(place).mean)
+                .column("+-", 1, |&place| camps(place).interval);
+        }
+        rows.table()
+    }
+
+    fn beside_best(&self) -> Figure {
+        let mixes: Vec<(&str, &MixFigures, &MixBest)> = (self.mixes.iter().zip(&self.played))
+            .zip(&self.best)
+            .map(|((mix, played), best)| (mix.0.as_str(), &played[CAMPS], best))
+            .collect();
+        let about = "Placements held throughout: of all that differ, each simulated, the fairest one and the one with the \
+                     highest ASP. Then what no policy that shares the cores out over time can exceed by the model, with each \
+                     program's phases as one and changes of core that cost nothing: the highest ASP when nobody is unfair to \
+                     anybody (unfairness 1), when unfairness is CAMPS's, and whatever the unfairness. Bounds of the model, found \
+                     as linear programs; with phases a run can be above them. A dash: no shares are so fair by the model, and the \
+                     mean leaves that mix out.";
+        let heading = format!("{}: beside the best", self.averages.0);
+        Figure::new(format!("{}-best", self.id), heading, about)
+            .rows("mix", &mixes, |one| one.0.to_owned())
+            .column("camps: unfairness", 3, |one| one.1.unfairness)
+            .column("camps: ASP", 3, |one| one.1.asp)
+            .column("fairest held: unfairness", 3, |one| one.2.fairest.unfairness)
+            .column("its ASP", 3, |one| one.2.fairest.asp)
+            .column("most ASP held: unfairness", 3, |one| one.2.fastest.unfairness)
+            .column("ASP", 3, |one| one.2.fastest.asp)
+            .column("bound on ASP: unfairness 1", 3, |one| one.2.asp_all_alike)
+            .column("unfairness of camps", 3, |one| one.2.asp_as_fair_as_camps)
+            .column("any unfairness", 3, |one| one.2.asp_at_most)
+            .summary("mean", corun_metrics::mean)
+            .table()
+    }
+
+    /// What CAMPS leaves to be gained.
+    fn room(&self) -> PaperClaim {
+        let over = |of: &dyn Fn(&MixBest, &MixFigures) -> f64| {
+            let pairs = self.best.iter().zip(&self.played);
+            let ratios = pairs.map(|(best, played)| of(best, &played[CAMPS]));
+            // Where no shares are so fair by the model there is no bound.
+            let ratios: Vec<f64> = ratios.filter(|ratio| ratio.is_finite()).collect();
+            Estimate::percent_above_one(&ratios).in_percent()
+        };
+        PaperClaim::new(
+            format!("What CAMPS leaves: the best above it ({})", self.averages.0),
+            "not in the thesis",
+            format!(
+                "ASP {} by time shares as fair as CAMPS (a bound); unfairness {} in the fairest placement held throughout",
+                over(&|best, camps| best.asp_as_fair_as_camps / camps.asp),
+                over(&|best, camps| best.fairest.unfairness / camps.unfairness),
+            ),
+        )
+    }
+
+    /// What seeing the machine as live costs CAMPS, and what it is worth there.
+    fn live_finding(&self) -> PaperClaim {
+        let (unfairness, asp): (Of, Of) = (|one| one.unfairness, |one| one.asp);
+        let own = |of: Of| Self::change(of, (&self.live, &self.played), (CAMPS, CAMPS)).in_percent();
+        let acfs = |of: Of| Self::change(of, (&self.live, &self.live), (CAMPS, ACFS)).in_percent();
+        PaperClaim::new(
+            format!("CAMPS as live ({})", self.averages.0),
+            "on real machines",
+            format!(
+                "against CAMPS with exact counts unfairness {}, ASP {}; against acfs as live unfairness {}, ASP {}",
+                own(unfairness),
+                own(asp),
+                acfs(unfairness),
+                acfs(asp)
+            ),
+        )
     }
 
     fn means(&self) -> Figure {

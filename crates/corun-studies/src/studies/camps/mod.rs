@@ -3,6 +3,7 @@
 
 mod aggressors;
 mod barriers;
+mod best;
 mod big_little;
 mod calibration;
 mod frontier;
@@ -12,9 +13,10 @@ mod mixes;
 mod shelter;
 mod unfairness_factor;
 
+use clap::Args as _;
 use corun_app::Result;
 
-use crate::harness::{Page, Programs, Study, StudyInputs, no_options};
+use crate::harness::{AsLiveArgs, Page, Programs, Study, StudyInputs};
 
 /// The experiments.
 pub(super) const STUDY: Study = Study {
@@ -22,14 +24,16 @@ pub(super) const STUDY: Study = Study {
     summary: "CAMPS and its rivals on big and small cores (García García's thesis, chapter 4)",
     programs: Programs::BuiltIn,
     seeds: Some(2),
-    options: no_options,
+    options: AsLiveArgs::augment_args,
     page,
     explained_in: "docs/asymmetric.md",
 };
 
 fn page(inputs: &StudyInputs) -> Result<Page> {
-    let juno = mixes::juno(inputs)?;
-    let odroid = mixes::odroid(inputs)?;
+    let as_live: AsLiveArgs = inputs.options()?;
+    let observation = as_live.observation()?;
+    let juno = mixes::juno(inputs, &observation)?;
+    let odroid = mixes::odroid(inputs, &observation)?;
     let (mut findings, mut figures) = (juno.findings(), juno.figures());
     findings.extend(odroid.findings());
     figures.extend(odroid.figures());
@@ -56,8 +60,10 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
     let about = format!(
         "García García, doctoral thesis (UCM, 2021), chapter 4, on its machines juno-2b4s and \
          odroid-4b4s. Profiles: those that corun ships, the nearest for each of the thesis's programs. \
-         Every program starts again when it ends, until the longest has ended three times. {} seeds.",
-        inputs.seeds
+         Every program starts again when it ends, until the longest has ended three times. {} seeds. Policies have exact counts, and in the figures that say so \
+         they see the machine as live ({}).",
+        inputs.seeds,
+        as_live.settings()
     );
     Ok(Page::new("CAMPS: fair shares of big cores", about, findings, figures))
 }

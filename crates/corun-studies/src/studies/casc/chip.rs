@@ -11,7 +11,7 @@ use corun_model::{
 };
 use corun_policy::{BuildOptions, CascFindings, Nanoseconds, Policy, casc_observed};
 use corun_profile::{Method, Profile};
-use corun_sim::{AppSpec, Experiment, Hooks, RunResult};
+use corun_sim::{AppSpec, Experiment, Hooks, Observation, RunResult};
 
 use super::{COPIES, MACHINE, POOR, SETTLE_S, WINDOW_S};
 
@@ -25,11 +25,14 @@ pub(super) struct Chip {
 }
 
 /// Who says where threads run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Scheduling {
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Scheduling<'a> {
     /// The kernel's scheduler.
     Default,
+    /// CASC, with exact counts.
     Casc,
+    /// CASC that sees the machine so.
+    CascAsLive(&'a Observation),
     /// The same as the first, but that all threads of poor locality may use the first CPU alone, and the others all
     /// others: what keeping them apart can gain at most by one CPU, told beforehand.
     Apart,
@@ -127,7 +130,7 @@ impl Chip {
     pub(super) fn window(
         &self,
         seed: u64,
-        scheduling: Scheduling,
+        scheduling: Scheduling<'_>,
         cancel: &Cancel,
     ) -> Result<Window> {
         let cpus = 0..self.model.machine().cpus().len() as u32;
@@ -143,9 +146,8 @@ impl Chip {
                 ..AppSpec::new(Arc::clone(program))
             })
             .collect();
-        let casc = scheduling == Scheduling::Casc;
-        let (before, _) = self.run(&apps, seed, casc, SETTLE_S, cancel)?;
-        let (after, findings) = self.run(&apps, seed, casc, SETTLE_S + WINDOW_S, cancel)?;
+        let (before, _) = self.run(&apps, seed, scheduling, SETTLE_S, cancel)?;
+        let (after, findings) = self.run(&apps, seed, scheduling, SETTLE_S + WINDOW_S, cancel)?;
         // The same up to the window's start: what is counted beyond it was done in it.
         let threads = before.apps.iter().zip(&after.apps).map(|(before, after)| {
             let events = |pki: Option<f64>, of: f64| pki.unwrap_or(0.0) * of * 1e-3;
@@ -164,7 +166,7 @@ impl Chip {
         &self,
         apps: &[AppSpec],
         seed: u64,
-        casc: bool,
+        scheduling: Scheduling<'_>,
         seconds: f64,
         cancel: &Cancel,
     ) -> Result<(RunResult, Option<CascFindings>)> {
@@ -173,7 +175,15 @@ impl Chip {
         experiment.settings.window = Nanoseconds::from_secs_f64(seconds);
         experiment.settings.placements = 0;
         let options = BuildOptions { seed, ..BuildOptions::default() };
-        simulate(&experiment, casc.then_some(&options), cancel)
+        let casc = match scheduling {
+            Scheduling::Default | Scheduling::Apart => None,
+            Scheduling::Casc => Some(&options),
+            Scheduling::CascAsLive(observation) => {
+                experiment.observation = Some(observation.clone());
+                Some(&options)
+            }
+        };
+        simulate(&experiment, casc, cancel)
     }
 
     /// Seconds until the last of these programs has ended, each run once.

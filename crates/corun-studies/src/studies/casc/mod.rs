@@ -5,13 +5,15 @@ mod chip;
 mod figures;
 mod shaped;
 
+use clap::Args as _;
 use corun_app::Result;
 use corun_policy::{BuildOptions, CascFindings};
 use corun_profile::{Profile, ProfileData};
+use corun_sim::Observation;
 use rayon::prelude::*;
 
 use self::chip::{Chip, Scheduling, Window};
-use crate::harness::{Page, Programs, Study, StudyInputs, no_options};
+use crate::harness::{AsLiveArgs, Estimate, Page, Programs, Study, StudyInputs};
 
 /// The experiment.
 pub(super) const STUDY: Study = Study {
@@ -19,7 +21,7 @@ pub(super) const STUDY: Study = Study {
     summary: "CASC on a multithreaded chip: miss ratio, throughput, fairness, accuracy (CASC, section 5)",
     programs: Programs::BuiltIn,
     seeds: Some(3),
-    options: no_options,
+    options: AsLiveArgs::augment_args,
     page,
     explained_in: "docs/studies/casc.md",
 };
@@ -61,6 +63,8 @@ struct AtSize {
     l2_kib: u64,
     /// By seed: the default scheduler's window and CASC's.
     runs: Vec<(Window, Window)>,
+    /// By seed, CASC that sees the machine as live.
+    live: Vec<Window>,
     /// By seed, with the threads of poor locality on a CPU of their own.
     apart: Vec<Window>,
     /// By program, what PCMR stands for by the model.
@@ -92,13 +96,15 @@ struct Overhead {
 fn page(inputs: &StudyInputs) -> Result<Page> {
     let shaped = shaped::profiles();
     let mut casts = Vec::new();
+    let as_live: AsLiveArgs = inputs.options()?;
+    let observation = as_live.observation()?;
     for cast in &CASTS {
-        casts.push(on_all_sizes(inputs, cast, &shaped)?);
+        casts.push(on_all_sizes(inputs, cast, &shaped, &observation)?);
     }
     let profiles = profiles(inputs, &CASTS[0], &shaped)?;
     let (fig_2, fig_3) = (by_l1(&profiles)?, by_l2(&profiles)?);
     let overhead = overhead(inputs)?;
-    Ok(figures::page(inputs.seeds, &casts, &fig_2, &fig_3, &overhead))
+    Ok(figures::page((inputs.seeds, as_live.settings()), &casts, &fig_2, &fig_3, &overhead))
 }
 
 /// A cast's programs: of the study's own curves, else of the shipped library.
@@ -119,6 +125,7 @@ fn on_all_sizes(
     inputs: &StudyInputs,
     cast: &'static Cast,
     shaped: &[Profile],
+    observation: &Observation,
 ) -> Result<OnAllSizes> {
     let profiles = profiles(inputs, cast, shaped)?;
     let chips =
@@ -131,16 +138,18 @@ fn on_all_sizes(
         let chip: &Chip = &chips[size];
         let window = |scheduling| chip.window(seed, scheduling, cancel);
         let both = (window(Scheduling::Default)?, window(Scheduling::Casc)?);
-        Ok((both, window(Scheduling::Apart)?))
+        let live = window(Scheduling::CascAsLive(observation))?;
+        Ok((both, (live, window(Scheduling::Apart)?)))
     };
     let mut runs = jobs.par_iter().map(run).collect::<Vec<Result<_>>>().into_iter();
     let mut sizes = Vec::new();
     for (chip, &l2_kib) in chips.iter().zip(&L2_KIB) {
         let of_size: Vec<_> = runs.by_ref().take(seeds as usize).collect::<Result<_>>()?;
-        let (of_size, apart) = of_size.into_iter().unzip();
+        let (of_size, others): (_, Vec<_>) = of_size.into_iter().unzip();
+        let (live, apart) = others.into_iter().unzip();
         let partial = (0..profiles.len()).map(|one| chip.partial_cache_miss_ratio(one, l2_kib));
         let partial = partial.collect();
-        sizes.push(AtSize { l2_kib, runs: of_size, apart, partial, peak: chip.peak() });
+        sizes.push(AtSize { l2_kib, runs: of_size, live, apart, partial, peak: chip.peak() });
     }
     Ok(OnAllSizes { cast, sizes })
 }
@@ -218,14 +227,28 @@ impl AtSize {
         100.0 * (casc / default - 1.0)
     }
 
-    /// By how many % a figure is above the default's where the threads of poor locality have a CPU of their own.
-    fn change_percent_apart(&self, of: impl Fn(&Window) -> f64) -> f64 {
-        let apart: f64 = self.apart.iter().map(&of).sum();
-        100.0 * (apart / self.apart.len() as f64 / self.means(of).0 - 1.0)
+    /// By how many % a figure of other runs is above the default's.
+    fn change_percent_in(&self, runs: &[Window], of: impl Fn(&Window) -> f64) -> f64 {
+        let sum: f64 = runs.iter().map(&of).sum();
+        100.0 * (sum / runs.len() as f64 / self.means(of).0 - 1.0)
     }
 
-    fn findings(&self) -> impl Iterator<Item = &CascFindings> {
+    /// Half of the 95 % interval of such a change, over seeds.
+    fn interval_in<'w>(
+        &self,
+        runs: impl Iterator<Item = &'w Window>,
+        of: impl Fn(&Window) -> f64,
+    ) -> Option<f64> {
+        let ratios = runs.zip(&self.runs).map(|(run, (default, _))| of(run) / of(default));
+        Estimate::percent_above_one(&ratios.collect::<Vec<f64>>()).interval
+    }
+
+    fn findings(&self) -> impl Iterator<Item = &CascFindings> + Clone {
         self.runs.iter().filter_map(|run| run.1.findings.as_ref())
+    }
+
+    fn findings_as_live(&self) -> impl Iterator<Item = &CascFindings> + Clone {
+        self.live.iter().filter_map(|window| window.findings.as_ref())
     }
 
     /// The PCMRs that were measured, by thread; the first seed's.
@@ -234,16 +257,21 @@ impl AtSize {
         findings.pcmr.iter().map(|(id, &pcmr)| (id.0 as usize, pcmr)).collect()
     }
 
+    /// Threads rightly categorised with exact counts.
+    fn right(&self) -> f64 {
+        Self::right_in(self.findings())
+    }
+
     /// Threads rightly categorised, the mean over the seeds: a PCMR above the mean of all is poor
     /// locality.
-    fn right(&self) -> f64 {
+    fn right_in<'f>(findings: impl Iterator<Item = &'f CascFindings>) -> f64 {
         let of = |findings: &CascFindings| {
             let pcmrs = Self::pcmrs(findings);
             let mean = pcmrs.iter().map(|one| one.1).sum::<f64>() / pcmrs.len().max(1) as f64;
             let right = |(thread, pcmr): &&(usize, f64)| (*pcmr > mean) == (thread % 3 == POOR);
             pcmrs.iter().filter(right).count() as f64
         };
-        self.findings().map(of).sum::<f64>() / self.runs.len() as f64
+        corun_metrics::mean(&findings.map(of).collect::<Vec<f64>>()).unwrap_or(f64::NAN)
     }
 
     /// How far predicted group miss ratios are from observed ones, in % of these: the mean by time and
@@ -268,10 +296,12 @@ impl AtSize {
     }
 
     /// When the initial measurement and all of the measuring were over, in seconds: means.
-    fn measured_s(&self) -> (Option<f64>, Option<f64>) {
+    fn measured_s<'f>(
+        findings: impl Iterator<Item = &'f CascFindings> + Clone,
+    ) -> (Option<f64>, Option<f64>) {
         let mean = |of: fn(&CascFindings) -> Option<corun_policy::Nanoseconds>| {
             let all: Option<Vec<f64>> =
-                self.findings().map(|found| Some(of(found)?.as_secs_f64())).collect();
+                findings.clone().map(|found| Some(of(found)?.as_secs_f64())).collect();
             all.and_then(|all| corun_metrics::mean(&all))
         };
         (mean(|found| found.initial_end), mean(|found| found.all_known))

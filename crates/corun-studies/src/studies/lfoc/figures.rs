@@ -7,8 +7,8 @@ use corun_report::{Axis, Mark, Panel, Plot, counted, fixed, round, signed};
 use super::Measured;
 use super::best::BesideBest;
 use super::by_phase::KNOWING;
-use super::runs::{MixRun, Mixed, ONLINE, SAMPLING, STATIC, normalised, place, policies};
-use crate::harness::{Figure, Page, PaperClaim};
+use super::runs::{MixRun, Mixed, ONLINE, SAMPLING, STATIC, normalised, place, policies, ratios_as_live};
+use crate::harness::{Estimate, Figure, Page, PaperClaim};
 use crate::simulate::TunedPolicy;
 use crate::studies::partitioning::{MACHINE, PartitionedLlc};
 
@@ -70,10 +70,12 @@ impl Measured<'_> {
             "García García, doctoral thesis (UCM, 2021), chapter 6, on {MACHINE} with 11 ways: {} mixes of \
              8, 12 and 16 programs of the SPEC table, drawn by class (the thesis's mixes are lost with its \
              Fig. 6.5), and {} mixes of 8 of the shipped library's; {}. 150e9 instructions a program, \
-             until the longest has ended three times, geometric means.",
+             until the longest has ended three times, geometric means. As live: policies that measure see the \
+             machine so ({}).",
             self.steady.len(),
             self.changing.len(),
             counted(self.seeds as usize, "seed"),
+            self.as_live,
         );
         let title = "Clusters of cache ways, from known curves and from sampled ones";
         Page::new(title, about, self.findings(), figures)
@@ -86,6 +88,13 @@ impl Measured<'_> {
         };
         let stp =
             |mixed: &[Mixed], policy| signed(percent(normalised(mixed, policy, |run| run.stp)), 1);
+        let live = |mixed: &[Mixed]| {
+            let change = |figure: fn(&MixRun) -> f64| {
+                let ratios = ratios_as_live(mixed, place("lfoc-online"), figure);
+                Estimate::percent_above_one(&ratios.unwrap_or_default()).in_percent()
+            };
+            format!("unfairness {}, STP {}", change(|run| run.unfairness), change(|run| run.stp))
+        };
         let online = |mixed: &[Mixed]| {
             format!(
                 "unfairness {} % (dunn-online {} %, kpart-dynaway {} %), STP {} %",
@@ -112,6 +121,11 @@ impl Measured<'_> {
                 "The same on mixes with phases (Fig. 6.7)",
                 "as above, these mixes among them",
                 online(&self.changing),
+            ),
+            PaperClaim::new(
+                "LFOC online as live against stock Linux, and the same on mixes with phases",
+                "on a real machine: as above",
+                format!("{}; {}", live(&self.steady), live(&self.changing)),
             ),
             PaperClaim::new(
                 "LFOC with known curves against stock Linux (Fig. 6.6)",
@@ -226,6 +240,9 @@ impl Measured<'_> {
             let ratio = |one: &Mixed| one.policies[policy].unfairness / one.stock.unfairness;
             of.iter().map(ratio).collect()
         };
+        let live = |&(_, of, policy): &(&str, &[Mixed], usize), figure: fn(&MixRun) -> f64| {
+            ratios_as_live(of, policy, figure).map(|all| Estimate::percent_above_one(&all))
+        };
         let mean = |of: fn(&MixRun) -> f64| {
             move |row: &(&str, &[Mixed], usize)| percent(normalised(row.1, row.2, of))
         };
@@ -249,6 +266,9 @@ impl Measured<'_> {
             .column("best mix %", 2, |row| ratios(row).into_iter().reduce(f64::min).map(percent))
             .column("worst mix %", 2, |row| ratios(row).into_iter().reduce(f64::max).map(percent))
             .column("STP %", 2, mean(|run| run.stp))
+            .column("as live: unfairness %", 2, |row| live(row, |run| run.unfairness).map(|one| one.mean))
+            .column("+- as live", 2, |row| live(row, |run| run.unfairness)?.interval)
+            .column("as live: STP %", 2, |row| live(row, |run| run.stp).map(|one| one.mean))
             .table()
             .drawn(Plot::of(panel))
     }

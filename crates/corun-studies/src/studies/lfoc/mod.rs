@@ -23,7 +23,7 @@ use self::runs::Mixed;
 use self::times::DecisionTime;
 use super::partitioning::PartitionedLlc;
 use super::ranking::{Half, half_of};
-use crate::harness::{Page, Programs, Study, StudyInputs};
+use crate::harness::{AsLiveArgs, Page, Programs, Study, StudyInputs};
 
 /// The experiment.
 pub(super) const STUDY: Study = Study {
@@ -61,6 +61,8 @@ struct LfocArgs {
     /// Only these parts
     #[arg(long, value_enum, value_name = "PART", value_delimiter = ',')]
     only: Vec<Part>,
+    #[command(flatten)]
+    as_live: AsLiveArgs,
 }
 
 impl LfocArgs {
@@ -89,6 +91,8 @@ struct Measured<'a> {
     beside: Vec<BesideBest>,
     times: Vec<DecisionTime>,
     seeds: u32,
+    /// How policies see the machine as live.
+    as_live: String,
 }
 
 fn page(inputs: &StudyInputs) -> Result<Page> {
@@ -106,6 +110,7 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
         false => None,
     };
     let count = asked.mixes as usize;
+    let observation = asked.as_live.observation()?;
     for seed in 1..=u64::from(inputs.seeds) {
         for programs in SIZES {
             let mixes = mixes::by_class(&spec, programs, count, seed);
@@ -113,20 +118,21 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
                 beside.extend(beside_best(inputs, &spec, &mixes)?);
             }
             if asked.wants(Part::Steady) {
-                steady.extend(runs::all(inputs, &spec, &mixes, seed)?);
+                steady.extend(runs::all(inputs, &spec, &mixes, (seed, &observation))?);
             }
         }
         if let Some(phases) = &phases {
             let mixes = mixes::with_phases(&shipped, CHANGING_PROGRAMS, count, seed);
-            changing.extend(runs::all(inputs, &shipped, &mixes, seed)?);
+            changing.extend(runs::all(inputs, &shipped, &mixes, (seed, &observation))?);
             by_phase.extend(ByPhase::all(inputs, phases, &mixes, seed)?);
         }
     }
     // Nothing else runs meanwhile.
     let times = if asked.wants(Part::Times) { times::all(inputs, &spec)? } else { Vec::new() };
-    let seeds = inputs.seeds;
-    let shipped = &shipped;
-    Ok(Measured { spec: &spec, shipped, steady, changing, by_phase, beside, times, seeds }.page())
+    let (seeds, as_live) = (inputs.seeds, asked.as_live.settings().to_owned());
+    let (spec, shipped) = (&spec, &shipped);
+    let found = Measured { spec, shipped, steady, changing, by_phase, beside, times, seeds, as_live };
+    Ok(found.page())
 }
 
 #[cfg(test)]

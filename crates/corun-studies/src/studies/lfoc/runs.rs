@@ -1,12 +1,12 @@
 //! Mixes under policies.
 
 use corun_app::Result;
-use corun_sim::{AppSpec, RunResult};
+use corun_sim::{AppSpec, Observation, RunResult};
 use rayon::prelude::*;
 
 use super::sampling::{Sampling, sampling};
 use crate::harness::StudyInputs;
-use crate::simulate::{TunedPolicy, run};
+use crate::simulate::{TunedPolicy, run_observed};
 use crate::studies::partitioning::PartitionedLlc;
 
 /// A program's length (thesis, section 6.4).
@@ -82,6 +82,15 @@ pub(super) struct Mixed {
     pub(super) stock: MixRun,
     /// As [`STATIC`], then as [`ONLINE`].
     pub(super) policies: Vec<MixRun>,
+    /// As [`ONLINE`], by policies that see the machine as live.
+    pub(super) live: Vec<MixRun>,
+}
+
+impl Mixed {
+    /// Under a policy that sees the machine as live, by its place in [`Mixed::policies`]. None for one with known curves.
+    pub(super) fn as_live(&self, policy: usize) -> Option<&MixRun> {
+        self.live.get(policy.checked_sub(STATIC.len())?)
+    }
 }
 
 /// All policies, as in [`Mixed::policies`].
@@ -98,26 +107,28 @@ pub(super) fn place(shown: &str) -> usize {
     place.unwrap_or_else(|| unreachable!("{shown} is none of the study's policies"))
 }
 
-/// Runs every mix under every policy.
+/// Runs every mix under every policy, those that measure with exact counts and as live.
 pub(super) fn all(
     inputs: &StudyInputs,
     llc: &PartitionedLlc,
     mixes: &[Vec<usize>],
-    seed: u64,
+    (seed, observation): (u64, &Observation),
 ) -> Result<Vec<Mixed>> {
-    let all: Vec<TunedPolicy> = std::iter::once(STOCK).chain(policies()).collect();
-    let pairs: Vec<(usize, TunedPolicy)> =
+    let exact = std::iter::once(STOCK).chain(policies()).map(|policy| (policy, None));
+    let live = ONLINE.into_iter().map(|policy| (policy, Some(observation)));
+    let all: Vec<(TunedPolicy, Option<&Observation>)> = exact.chain(live).collect();
+    let pairs: Vec<_> =
         (0..mixes.len()).flat_map(|mix| all.iter().map(move |&policy| (mix, policy))).collect();
-    let one = |(mix, policy): (usize, TunedPolicy)| {
+    let one = |(mix, (policy, seen)): (usize, (TunedPolicy, Option<&Observation>))| {
         let apps: Vec<AppSpec> = mixes[mix].iter().map(|&program| app(llc, program)).collect();
-        let result = run(inputs, &llc.model, &apps, policy, seed)?;
+        let policy = policy.build(seed)?;
+        let result = run_observed(inputs, &llc.model, &apps, policy, (seed, seen))?;
         Ok(judged(llc, &mixes[mix], &result))
     };
     let runs: Vec<MixRun> = pairs.into_par_iter().map(one).collect::<Result<_>>()?;
-    let of_mix = |(mix, runs): (&Vec<usize>, &[MixRun])| Mixed {
-        mix: mix.clone(),
-        stock: runs[0],
-        policies: runs[1..].to_vec(),
+    let of_mix = |(mix, runs): (&Vec<usize>, &[MixRun])| {
+        let (policies, live) = runs[1..].split_at(runs.len() - 1 - ONLINE.len());
+        Mixed { mix: mix.clone(), stock: runs[0], policies: policies.to_vec(), live: live.to_vec() }
     };
     Ok(mixes.iter().zip(runs.chunks(all.len())).map(of_mix).collect())
 }
@@ -135,6 +146,15 @@ pub(super) fn judged(llc: &PartitionedLlc, mix: &[usize], result: &RunResult) ->
         unfairness: corun_metrics::unfairness(&slowdowns).unwrap_or(f64::NAN),
         sampling: sampling(llc, mix, result),
     }
+}
+
+/// By mix, a figure of a policy as live over the same of stock Linux; none for a policy with known curves.
+pub(super) fn ratios_as_live(
+    mixed: &[Mixed],
+    policy: usize,
+    of: fn(&MixRun) -> f64,
+) -> Option<Vec<f64>> {
+    mixed.iter().map(|one| Some(of(one.as_live(policy)?) / of(&one.stock))).collect()
 }
 
 /// Mean over mixes of a figure of each policy over the same of stock Linux.

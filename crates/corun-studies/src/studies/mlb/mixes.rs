@@ -1,13 +1,14 @@
 //! Fig. 7 to 11: the mixes of Table 2.
 
-use corun_app::Result;
+use corun_app::{Error, Result};
 use corun_policy::{Action, Nanoseconds, ThreadId};
 use corun_profile::{Io, Library, Method};
 use corun_report::{Axis, Mark, Panel, Plot};
-use corun_sim::AppSpec;
+use corun_sim::{AppSpec, Observation};
 
-use super::platform::{COPIES, MEMORY_BOUND, Platform, Ran, VBSC_600, mean_of};
-use crate::harness::{Figure, StudyInputs};
+use super::grouping::Grouping;
+use super::platform::{COPIES, MEMORY_BOUND, MLB, Platform, Ran, VBSC_600, mean_of};
+use crate::harness::{Estimate, Figure, StudyInputs};
 use crate::simulate::TunedPolicy;
 
 /// Table 2. On the Xeon each stands twice.
@@ -24,11 +25,20 @@ const SOLO_S: f64 = 60.0;
 pub(super) struct Mixed {
     pub(super) mix: &'static [&'static str],
     policies: Vec<&'static str>,
-    /// By policy and program, the first run's time in s; means over seeds and copies.
-    times: Vec<Vec<f64>>,
+    /// By policy, seed and program, the first run's time in s; means over copies.
+    by_seed: Vec<Vec<Vec<f64>>>,
     /// By policy: bytes a second, full buffers a second.
     memory: Vec<(f64, f64)>,
+    /// Who should run together, by the model.
+    grouping: Grouping,
 }
+
+/// MLB that sees the machine as live. VBSC needs the order of time slots, which no kernel keeps.
+const AS_LIVE: &str = "MLB, as live";
+/// The best two turns by the model, which nobody holds programs in.
+const BEST: &str = "best two turns (model)";
+/// Half a CPU for each program, and nobody slowed down by anybody: a bound on all policies.
+const UNCONTENDED: &str = "no contention (bound)";
 
 impl Mixed {
     /// All start together and start again until the last has ended once; first runs count.
@@ -37,34 +47,78 @@ impl Mixed {
         platform: &Platform,
         (mix, copies): (&'static [&'static str], usize),
         policies: &[TunedPolicy],
+        observation: &Observation,
     ) -> Result<Self> {
         let mut apps = platform.apps(inputs.spec()?, mix, copies, SOLO_S)?;
         apps.iter_mut().for_each(|app| app.restart = Some(true));
-        let (mut times, mut memory) = (Vec::new(), Vec::new());
-        for &policy in policies {
-            let runs = platform.by_seed(inputs, &apps, Method::FirstRun, policy)?;
-            let time = |place: usize| {
-                let of_run = |run: &Ran| run.first_times(place * copies..(place + 1) * copies);
-                mean_of(runs.iter().flat_map(of_run))
+        let (mut by_seed, mut memory) = (Vec::new(), Vec::new());
+        let exact = policies.iter().map(|&policy| (policy, None));
+        for policy in exact.chain([(MLB, Some(observation))]) {
+            let runs = platform.by_seed_observed(inputs, &apps, Method::FirstRun, policy)?;
+            let times = |run: &Ran| -> Vec<f64> {
+                let copies = |place: usize| place * copies..(place + 1) * copies;
+                (0..mix.len()).map(|place| mean_of(run.first_times(copies(place)))).collect()
             };
-            times.push((0..mix.len()).map(time).collect());
+            by_seed.push(runs.iter().map(times).collect());
             let samples = || runs.iter().flat_map(|run| &run.samples);
             let bytes = mean_of(samples().map(|one| one.bytes_per_s));
-            memory.push((bytes, mean_of(samples().map(|one| one.retries_per_s))));
+            // Nobody sees full buffers as live.
+            let full = policy.1.is_none().then(|| samples().map(|one| one.retries_per_s));
+            memory.push((bytes, full.map_or(f64::NAN, mean_of)));
         }
-        Ok(Self { mix, policies: policies.iter().map(|one| one.shown).collect(), times, memory })
+        let programs: Vec<_> =
+            apps.iter().step_by(copies).map(|app| app.program.clone()).collect();
+        let grouping = Grouping::best(&platform.model, &programs, copies)
+            .ok_or_else(|| Error::input("a mix without programs"))?;
+        let policies = policies.iter().map(|one| one.shown).chain([AS_LIVE, BEST, UNCONTENDED]);
+        let policies = policies.collect();
+        // What the model says of half a CPU is the same with every seed.
+        let times = |slowdown: &dyn Fn(usize) -> f64| -> Vec<Vec<f64>> {
+            let of = |program: usize| 2.0 * SOLO_S * slowdown(program);
+            vec![(0..mix.len()).map(of).collect(); inputs.seeds as usize]
+        };
+        by_seed.push(times(&|program: usize| grouping.slowdown[program]));
+        by_seed.push(times(&|_| 1.0));
+        memory.extend([(f64::NAN, f64::NAN); 2]);
+        Ok(Self { mix, policies, by_seed, memory, grouping })
+    }
+
+    /// A program's time, the mean over seeds.
+    fn time(&self, policy: usize, program: usize) -> f64 {
+        mean_of(self.by_seed[policy].iter().map(|times| times[program]))
     }
 
     /// A program's time over that under the first policy.
     fn relative(&self, policy: usize, program: usize) -> f64 {
-        self.times[policy][program] / self.times[0][program]
+        self.time(policy, program) / self.time(0, program)
+    }
+
+    /// Who runs in the first of the best two turns, in words.
+    fn first_turn(&self) -> String {
+        let of = |(&name, &count): (&&str, &usize)| match count {
+            0 => None,
+            1 => Some(name.to_owned()),
+            _ => Some(format!("{count} {name}")),
+        };
+        let first = self.mix.iter().zip(&self.grouping.first).filter_map(of);
+        first.collect::<Vec<_>>().join(", ")
+    }
+
+    /// By policy, the change of the time against the first policy, the mean over programs of a kind in %.
+    fn changes(&self, policy: usize, is_of_kind: impl Fn(&str) -> bool) -> Estimate {
+        let seeds = self.by_seed[policy].iter().zip(&self.by_seed[0]);
+        let mean = |(times, default): (&Vec<f64>, &Vec<f64>)| {
+            let places = (0..self.mix.len()).filter(|&place| is_of_kind(self.mix[place]));
+            mean_of(places.map(|place| times[place] / default[place]))
+        };
+        Estimate::percent_above_one(&seeds.map(mean).collect::<Vec<f64>>())
     }
 
     /// What contention costs the memory-bound programs under the first policy, in %: their mean time
     /// over that of half a CPU without any.
     pub(super) fn cost_percent(&self) -> f64 {
         let memory = (0..self.mix.len()).filter(|&place| MEMORY_BOUND.contains(&self.mix[place]));
-        100.0 * (mean_of(memory.map(|place| self.times[0][place])) / (2.0 * SOLO_S) - 1.0)
+        100.0 * (mean_of(memory.map(|place| self.time(0, place))) / (2.0 * SOLO_S) - 1.0)
     }
 
     /// The mean of relative times: of memory-bound programs, of the others, of all.
@@ -94,7 +148,7 @@ impl Mixed {
                 MixRow::BufferFull => "buffer full".to_owned(),
             })
             .column("s under the default", 0, |row| match row {
-                MixRow::Program(place) => Some(self.times[0][*place]),
+                MixRow::Program(place) => Some(self.time(0, *place)),
                 _ => None,
             });
         for (policy, name) in self.policies.iter().enumerate() {
@@ -115,6 +169,37 @@ impl Mixed {
         let panel = Panel::of_labels(Mark::Bars, "program", labels, upwards, &series);
         table.table().drawn(Plot::of(panel))
     }
+}
+
+/// All mixes, each policy beside the best.
+pub(super) fn beside_best(mixed: &[(String, Mixed)]) -> Figure {
+    let rows: Vec<(&str, &Mixed, usize)> = mixed
+        .iter()
+        .flat_map(|(label, of)| (1..of.policies.len()).map(move |policy| (&label[..], of, policy)))
+        .collect();
+    let turns = mixed.iter().map(|(label, of)| {
+        format!("{label}: {} and the others ({} groupings)", of.first_turn(), of.grouping.tried)
+    });
+    let about = format!(
+        "Change of the time of first runs against the default's in %, means over programs, with half of the 95 % intervals \
+         over seeds. As live: MLB sees the machine with noise, readings that fail and looks that come late, and estimates the \
+         contention level from how busy the memory is; VBSC cannot run there. The best two turns: who should run together, \
+         exhaustively by the model, by the least mean slowdown, in turns of equal length; other policies, which change who \
+         runs together, may be better. No contention: each program as fast as alone with half a CPU, a bound on all. In the \
+         first turn: {}.",
+        turns.collect::<Vec<_>>().join("; ")
+    );
+    let memory = |name: &str| MEMORY_BOUND.contains(&name);
+    let of_kind = |row: &(&str, &Mixed, usize), kind: &dyn Fn(&str) -> bool| row.1.changes(row.2, kind);
+    Figure::new("beside-best", "Policies as live, and beside the best", about)
+        .rows("machine, mix, policy", &rows, |row| format!("{}: {}", row.0, row.1.policies[row.2]))
+        .column("memory-bound %", 2, |row| of_kind(row, &memory).mean)
+        .column("+-", 2, |row| of_kind(row, &memory).interval)
+        .column("others %", 2, |row| of_kind(row, &|name| !memory(name)).mean)
+        .column("+- others", 2, |row| of_kind(row, &|name| !memory(name)).interval)
+        .column("all %", 2, |row| of_kind(row, &|_| true).mean)
+        .column("+- all", 2, |row| of_kind(row, &|_| true).interval)
+        .table()
 }
 
 /// A row of a mix's figure.

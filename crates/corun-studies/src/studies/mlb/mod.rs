@@ -1,6 +1,7 @@
 //! MLB's own experiments (Seo, Eom and Yeom, "MLB: A memory-aware load balancing for mitigating memory
 //! contention"), with VBSC as its rival.
 
+mod grouping;
 mod mixes;
 mod pairs;
 mod platform;
@@ -8,12 +9,13 @@ mod streams;
 mod timeline;
 mod watch;
 
+use clap::Args as _;
 use corun_app::Result;
 use corun_profile::Library;
 
-use self::mixes::{MIX_1, MIX_2, Mixed, SERVERS};
+use self::mixes::{MIX_1, MIX_2, Mixed, SERVERS, beside_best};
 use self::platform::{DEFAULT, MLB, Platform, VBSC, VBSC_200, VBSC_800};
-use crate::harness::{Figure, Page, PaperClaim, Programs, Study, StudyInputs, no_options};
+use crate::harness::{AsLiveArgs, Figure, Page, PaperClaim, Programs, Study, StudyInputs};
 
 /// The experiment.
 pub(super) const STUDY: Study = Study {
@@ -21,7 +23,7 @@ pub(super) const STUDY: Study = Study {
     summary: "MLB and VBSC, for more programs than CPUs: the paper's figures 2 to 13",
     programs: Programs::Spec,
     seeds: Some(3),
-    options: no_options,
+    options: AsLiveArgs::augment_args,
     page,
     explained_in: "docs/studies/mlb.md",
 };
@@ -41,10 +43,21 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
     add(streams::fig_3(&i7, spec, I7)?);
     add(streams::fig_4()?);
     add(timeline::fig_6(inputs, &xeon)?);
-    add(fig_7(inputs, &xeon, 1)?);
-    add(fig_7(inputs, &xeon, 2)?);
-    add(fig_10(inputs, &i7, 1)?);
-    add(fig_10(inputs, &i7, 2)?);
+    let as_live: AsLiveArgs = inputs.options()?;
+    let observation = as_live.observation()?;
+    let mut mixed = Vec::new();
+    for number in [1, 2] {
+        let run = Mixed::run(inputs, &xeon, (mix_of(number), 2), &[DEFAULT, MLB], &observation)?;
+        add(fig_7(&run, number));
+        mixed.push((format!("{XEON}, mix {number}"), run));
+    }
+    for number in [1, 2] {
+        let policies = [DEFAULT, MLB, VBSC];
+        let run = Mixed::run(inputs, &i7, (mix_of(number), 1), &policies, &observation)?;
+        add(fig_10(&run, number));
+        mixed.push((format!("{I7}, mix {number}"), run));
+    }
+    add((beside_best(&mixed), Vec::new()));
     add(fig_8(inputs)?);
     add((mixes::fig_9(inputs, &i7)?, Vec::new()));
     add(fig_11(inputs, &i7, shipped)?);
@@ -55,8 +68,9 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
          Programs: the SPEC table's CPU2006 ones by the paper's bare names; {} seeds. Each program is as \
          long as 60 s alone (Fig. 12: 120 s), shorter than the paper's, so that MLB's first 80 s, in \
          which its window fills, weigh more. The paper's plots are not in its text: where it gives no \
-         number, what it says is beside ours.",
-        inputs.seeds
+         number, what it says is beside ours. As live: {}.",
+        inputs.seeds,
+        as_live.settings()
     );
     Ok(Page::new("MLB, and VBSC beside it", about, findings, figures))
 }
@@ -68,12 +82,7 @@ fn mix_of(number: usize) -> &'static [&'static str] {
 /// What is drawn of a mix.
 const OF_A_MIX: &str = "Times of first runs, memory bandwidth and full buffers over the default's.";
 
-fn fig_7(
-    inputs: &StudyInputs,
-    xeon: &Platform,
-    number: usize,
-) -> Result<(Figure, Vec<PaperClaim>)> {
-    let mixed = Mixed::run(inputs, xeon, (mix_of(number), 2), &[DEFAULT, MLB])?;
+fn fig_7(mixed: &Mixed, number: usize) -> (Figure, Vec<PaperClaim>) {
     let [memory, others, _] = mixed.means(1);
     let finding = PaperClaim::new(
         format!("Mix {number} on {XEON}: time under MLB over the default's (Fig. 7)"),
@@ -82,11 +91,10 @@ fn fig_7(
     );
     let heading = format!("Fig. 7: mix {number} of Table 2 on the Xeon E5-2690");
     let figure = mixed.figure(&format!("fig-7-mix-{number}"), &heading, OF_A_MIX);
-    Ok((figure, vec![finding.noting(most_to_gain(&mixed))]))
+    (figure, vec![finding.noting(most_to_gain(mixed))])
 }
 
-fn fig_10(inputs: &StudyInputs, i7: &Platform, number: usize) -> Result<(Figure, Vec<PaperClaim>)> {
-    let mixed = Mixed::run(inputs, i7, (mix_of(number), 1), &[DEFAULT, MLB, VBSC])?;
+fn fig_10(mixed: &Mixed, number: usize) -> (Figure, Vec<PaperClaim>) {
     let (mlb, vbsc) = (mixed.means(1), mixed.means(2));
     let finding = PaperClaim::new(
         format!("Mix {number} on {I7}: MLB and VBSC, time over the default's (Fig. 10)"),
@@ -98,7 +106,7 @@ fn fig_10(inputs: &StudyInputs, i7: &Platform, number: usize) -> Result<(Figure,
     );
     let heading = format!("Fig. 10: mix {number} of Table 2 on the i7-2600");
     let figure = mixed.figure(&format!("fig-10-mix-{number}"), &heading, OF_A_MIX);
-    Ok((figure, vec![finding.noting(most_to_gain(&mixed))]))
+    (figure, vec![finding.noting(most_to_gain(mixed))])
 }
 
 /// No policy can give back more than contention takes.

@@ -7,7 +7,7 @@ use corun_machine::{CoreType, CpuSet, Machine, MachineSpec, ObjectSpec, ObjectTy
 use corun_model::{LoadedProgram, Model, ModelOptions};
 use corun_policy::{Nanoseconds, WrappedPolicy};
 use corun_profile::{Library, Method, Profile};
-use corun_sim::{AppSpec, Experiment, Hooks, RunResult};
+use corun_sim::{AppSpec, Experiment, Hooks, Observation, RunResult};
 
 use super::watch::{Sample, Samples, Watched};
 use crate::harness::StudyInputs;
@@ -167,9 +167,23 @@ impl Platform {
         method: Method,
         policy: TunedPolicy,
     ) -> Result<Vec<Ran>> {
-        let seeds = 1..=u64::from(inputs.seeds);
-        let experiment = |seed| self.experiment(apps.to_vec(), method, seed);
-        seeds.map(|seed| self.run(inputs, &experiment(seed), policy)).collect()
+        self.by_seed_observed(inputs, apps, method, (policy, None))
+    }
+
+    /// The same of a policy that sees the machine as the observation says; none: exactly.
+    pub(super) fn by_seed_observed(
+        &self,
+        inputs: &StudyInputs,
+        apps: &[AppSpec],
+        method: Method,
+        (policy, observation): (TunedPolicy, Option<&Observation>),
+    ) -> Result<Vec<Ran>> {
+        let run = |seed| {
+            let mut experiment = self.experiment(apps.to_vec(), method, seed);
+            experiment.observation = observation.cloned();
+            self.run(inputs, &experiment, policy)
+        };
+        (1..=u64::from(inputs.seeds)).map(run).collect()
     }
 
     pub(super) fn run(

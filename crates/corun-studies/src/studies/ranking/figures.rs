@@ -2,7 +2,7 @@
 
 use super::BASELINE;
 use super::runs::{MixResult, Suffered};
-use crate::harness::Figure;
+use crate::harness::{Estimate, Figure};
 
 /// All policies on one machine, or on all.
 pub(super) struct Ranked {
@@ -142,12 +142,11 @@ impl Row {
             Some(100.0 * (one.mean / default.as_ref()?.mean - 1.0))
         });
         let (loss, default) = (mean(&losses)?, mean(&default)?);
-        let error = corun_metrics::standard_error(&losses);
         Some(Self {
             policy: policy.to_owned(),
             mixes: own.len(),
             mean: loss,
-            interval: error.map(|error| corun_metrics::student_t_95(losses.len() - 1) * error),
+            interval: Estimate::of(&losses).interval,
             worst: mean(&over(|one| one.worst))?,
             unfairness: mean(&over(|one| one.unfairness))?,
             of_room: (default > 0.01).then(|| 100.0 * (default - loss) / default),

@@ -8,7 +8,7 @@ mod runs;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use corun_app::{Error, Result, parse_observation, profile_sources};
+use corun_app::{Error, Result, profile_sources};
 use corun_profile::{Library, Profile};
 use corun_report::counted;
 use rayon::prelude::*;
@@ -17,7 +17,7 @@ use serde::Serialize;
 use self::figures::{Ranked, by_mix, mixes, rank};
 use self::kept::Folder;
 use self::runs::{Contest, MixResult};
-use crate::harness::{Figure, Page, Programs, Study, StudyInputs};
+use crate::harness::{AsLiveArgs, Figure, Page, Programs, Study, StudyInputs};
 
 /// The study.
 pub(super) const STUDY: Study = Study {
@@ -71,9 +71,8 @@ struct RankingArgs {
     /// corun are not told apart
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
-    /// How poorly policies see the machine, as for `corun compare --as-live`
-    #[arg(long, value_name = "SETTINGS", default_value = "noise=0.05,failed=0.05")]
-    as_live: String,
+    #[command(flatten)]
+    as_live: AsLiveArgs,
 }
 
 /// The machines and how many programs run on each: from two LLCs to eight, of one node and of two; then one of a
@@ -121,7 +120,7 @@ const POLICIES: [&str; 18] = [
 fn page(inputs: &StudyInputs) -> Result<Page> {
     let asked: RankingArgs = inputs.options()?;
     let library = pool(inputs, asked.half)?;
-    let observation = parse_observation(&asked.as_live)?;
+    let observation = asked.as_live.observation()?;
     let machines: Vec<(&'static str, usize)> = MACHINES
         .into_iter()
         .step_by(inputs.every(2, "machines"))
@@ -175,7 +174,7 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
         mixes(count),
         counted(inputs.seeds as usize, "seed"),
         asked.seconds,
-        asked.as_live,
+        asked.as_live.settings(),
     );
     let ranked = rank(&policies, &results, ONE_LLC);
     let mut figures: Vec<Figure> = ranked.iter().map(Ranked::figure).collect();
@@ -192,7 +191,7 @@ fn settings(inputs: &StudyInputs, asked: &RankingArgs, library: &Library) -> Str
         "{}, {} s, {}, programs: {}",
         counted(inputs.seeds as usize, "seed"),
         asked.seconds,
-        asked.as_live,
+        asked.as_live.settings(),
         names.join(" ")
     )
 }

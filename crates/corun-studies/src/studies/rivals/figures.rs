@@ -5,29 +5,7 @@ use corun_report::{fixed, signed};
 use super::Measured;
 use super::nodes::{NodeMix, POLICIES};
 use super::runs::{MixResult, MixRun, knows_curves, policies};
-use crate::harness::{Figure, Page, PaperClaim};
-
-/// A mean over mixes and half of its 95 % interval, of ratios, in percent above 1.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Change {
-    percent: f64,
-    interval: Option<f64>,
-}
-
-impl Change {
-    fn of(ratios: &[f64]) -> Self {
-        let percent = 100.0 * (corun_metrics::mean(ratios).unwrap_or(f64::NAN) - 1.0);
-        let error = corun_metrics::standard_error(ratios);
-        let interval =
-            error.map(|error| 100.0 * corun_metrics::student_t_95(ratios.len() - 1) * error);
-        Self { percent, interval }
-    }
-
-    fn in_words(self) -> String {
-        let interval = self.interval.map_or(String::new(), |one| format!(" +- {}", fixed(one, 1)));
-        format!("{}{interval} %", signed(self.percent, 1))
-    }
-}
+use crate::harness::{Estimate, Figure, Page, PaperClaim};
 
 /// So many mixes, in words.
 fn mixes(count: usize) -> String {
@@ -62,8 +40,8 @@ impl Measured {
         self.llc.iter().map(|mix| of(&mix.by_policy[policy]) / of(&over(mix))).collect()
     }
 
-    fn against_stock(&self, policy: usize, of: fn(&MixRun) -> f64) -> Change {
-        Change::of(&self.ratios(policy, of, |mix| mix.stock))
+    fn against_stock(&self, policy: usize, of: fn(&MixRun) -> f64) -> Estimate {
+        Estimate::percent_above_one(&self.ratios(policy, of, |mix| mix.stock))
     }
 
     fn curves(&self, id: &str, known: bool) -> Figure {
@@ -87,11 +65,11 @@ impl Measured {
             None => {
                 let ratios: Vec<f64> =
                     self.llc.iter().map(|mix| of(&mix.best) / of(&mix.stock)).collect();
-                Change::of(&ratios)
+                Estimate::percent_above_one(&ratios)
             }
         };
         let over_best = |row: &(String, Option<usize>)| {
-            Some(Change::of(&self.ratios(row.1?, |run| run.unfairness, |mix| mix.best)).percent)
+            Some(Estimate::percent_above_one(&self.ratios(row.1?, |run| run.unfairness, |mix| mix.best)).mean)
         };
         let worst_program = |row: &(String, Option<usize>)| {
             let of = |mix: &MixResult| match row.1 {
@@ -103,14 +81,14 @@ impl Measured {
         let heading = if known { "With known curves" } else { "By what they measure" };
         Figure::new(id, heading, about)
             .rows("policy", &rows, |row| row.0.clone())
-            .column("unfairness %", 1, |row| of(row, |run| run.unfairness).percent)
+            .column("unfairness %", 1, |row| of(row, |run| run.unfairness).mean)
             .drawn("unfairness")
             .column("+-", 1, |row| of(row, |run| run.unfairness).interval)
             .column("over the best %", 1, over_best)
-            .column("STP %", 1, |row| of(row, |run| run.stp).percent)
+            .column("STP %", 1, |row| of(row, |run| run.stp).mean)
             .drawn("STP")
             .column("+- ", 1, |row| of(row, |run| run.stp).interval)
-            .column("turnaround %", 1, |row| of(row, |run| run.turnaround_s).percent)
+            .column("turnaround %", 1, |row| of(row, |run| run.turnaround_s).mean)
             .column("+-  ", 1, |row| of(row, |run| run.turnaround_s).interval)
             .column("worst program", 2, worst_program)
             .bars(0.0, "% against stock Linux")
@@ -129,10 +107,10 @@ impl Measured {
             let of = |row: &(usize, &str)| {
                 let own = self.llc.iter().filter(|mix| mix.programs == size);
                 let ratio = |mix: &MixResult| mix.by_policy[row.0].unfairness / mix.stock.unfairness;
-                Change::of(&own.map(ratio).collect::<Vec<f64>>())
+                Estimate::percent_above_one(&own.map(ratio).collect::<Vec<f64>>())
             };
             table = table
-                .column(format!("{size} programs"), 1, |row| of(row).percent)
+                .column(format!("{size} programs"), 1, |row| of(row).mean)
                 .column(format!("+- of {size}"), 1, |row| of(row).interval);
         }
         table.table()
@@ -155,7 +133,7 @@ impl Measured {
         let over = |row: &(&str, usize), reference: fn(&NodeMix) -> f64| {
             let ratios: Vec<f64> =
                 of(row).iter().map(|mix| mix.mean_slowdown[row.1] / reference(mix)).collect();
-            Change::of(&ratios)
+            Estimate::percent_above_one(&ratios)
         };
         let moves = |row: &(&str, usize)| {
             let all: Vec<f64> = of(row).iter().map(|mix| mix.migrations[row.1]).collect();
@@ -169,10 +147,10 @@ impl Measured {
         );
         Figure::new("nodes", "On two nodes", about)
             .rows("machine", &rows, |row| format!("{}: {}", row.0, POLICIES[row.1]))
-            .column("over the best %", 2, |row| over(row, |mix| mix.best).percent)
+            .column("over the best %", 2, |row| over(row, |mix| mix.best).mean)
             .drawn("mean slowdown")
             .column("+-", 2, |row| over(row, |mix| mix.best).interval)
-            .column("against default %", 2, |row| over(row, |mix| mix.mean_slowdown[0]).percent)
+            .column("against default %", 2, |row| over(row, |mix| mix.mean_slowdown[0]).mean)
             .column("+- ", 2, |row| over(row, |mix| mix.mean_slowdown[0]).interval)
             .column("moves a run", 0, moves)
             .bars(0.0, "% above the best placement")
@@ -181,14 +159,14 @@ impl Measured {
     fn findings(&self) -> Vec<PaperClaim> {
         let unfairness = |policy: &str| {
             place(policy).map_or(f64::NAN.to_string(), |policy| {
-                self.against_stock(policy, |run| run.unfairness).in_words()
+                self.against_stock(policy, |run| run.unfairness).in_percent()
             })
         };
         let beside = |policy: &str, other: &str, of: fn(&MixRun) -> f64| {
             let (Some(policy), Some(other)) = (place(policy), place(other)) else {
-                return Change::of(&[]);
+                return Estimate::percent_above_one(&[]);
             };
-            Change::of(&self.ratios(policy, of, |mix| mix.by_policy[other]))
+            Estimate::percent_above_one(&self.ratios(policy, of, |mix| mix.by_policy[other]))
         };
         let best_mix = |policy: &str, other: &str| {
             let (Some(policy), Some(other)) = (place(policy), place(other)) else { return f64::NAN };
@@ -196,7 +174,7 @@ impl Measured {
             100.0 * (ratios.into_iter().fold(f64::INFINITY, f64::min) - 1.0)
         };
         let stock = |policy: &str, of: fn(&MixRun) -> f64| {
-            place(policy).map_or(Change::of(&[]), |policy| self.against_stock(policy, of))
+            place(policy).map_or(Estimate::percent_above_one(&[]), |policy| self.against_stock(policy, of))
         };
         let plus = beside("lfoc-plus-online", "lfoc-online", |run| run.unfairness);
         let turnaround = stock("cpa", |run| run.turnaround_s);
@@ -221,40 +199,40 @@ impl Measured {
                 "4.9 % fairer on average, 20.6 % at most (abstract)",
                 format!(
                     "online {}, {} % in the best mix; with known curves {}",
-                    plus.in_words(),
+                    plus.in_percent(),
                     signed(best_mix("lfoc-plus-online", "lfoc-online"), 1),
-                    beside("lfoc-plus", "lfoc", |run| run.unfairness).in_words()
+                    beside("lfoc-plus", "lfoc", |run| run.unfairness).in_percent()
                 ),
             )
-            .against_value(-plus.percent, 4.9),
+            .against_value(-plus.mean, 4.9),
             PaperClaim::new(
                 "Critical-Aware (cpa) against no partitions, turnaround",
                 "15 % shorter on average, 40 % at most (abstract)",
-                format!("{}; unfairness {}", turnaround.in_words(), unfairness("cpa")),
+                format!("{}; unfairness {}", turnaround.in_percent(), unfairness("cpa")),
             )
-            .against_value(-turnaround.percent, 15.0),
+            .against_value(-turnaround.mean, 15.0),
             PaperClaim::new(
                 "CoPart against equal parts, standard deviation of slowdowns over their mean",
                 "57.3 % fairer on average (abstract)",
                 format!(
                     "{}, of {} programs {}; against stock Linux unfairness {}",
-                    copart.in_words(),
+                    copart.in_percent(),
                     self.fewest(),
-                    Change::of(&few).in_words(),
+                    Estimate::percent_above_one(&few).in_percent(),
                     unfairness("copart")
                 ),
             )
-            .against_value(-copart.percent, 57.3),
+            .against_value(-copart.mean, 57.3),
             PaperClaim::new(
                 "BALANCER against no control, unfairness and performance",
                 "unfairness -18.6 %, performance +7.1 % (abstract)",
                 format!(
                     "unfairness {}, STP {}",
-                    balancer.in_words(),
-                    stock("balancer", |run| run.stp).in_words()
+                    balancer.in_percent(),
+                    stock("balancer", |run| run.stp).in_percent()
                 ),
             )
-            .against_value(-balancer.percent, 18.6),
+            .against_value(-balancer.mean, 18.6),
             PaperClaim::new(
                 "DCAPS: masks that overlap",
                 "no figure in the abstract",
@@ -262,13 +240,13 @@ impl Measured {
                     "overlap-annealing: unfairness {} with known curves, {} online; beside fair-clusters {}",
                     unfairness("overlap-annealing"),
                     unfairness("overlap-annealing-online"),
-                    beside("overlap-annealing", "fair-clusters", |run| run.unfairness).in_words()
+                    beside("overlap-annealing", "fair-clusters", |run| run.unfairness).in_percent()
                 ),
             ),
             PaperClaim::new(
                 "DINO against the kernel's scheduler, mean slowdown",
                 "no figure in the introduction that could be read",
-                Change::of(&dino).in_words(),
+                Estimate::percent_above_one(&dino).in_percent(),
             ),
             PaperClaim::new(
                 "LFOC with programs that need their first way counted as sensitive, unfairness",
@@ -276,7 +254,7 @@ impl Measured {
                 format!(
                     "{} beside the published rule; worst program {} times slower than under stock Linux, {} by the \
                      published rule",
-                    beside("lfoc, sensitive-ways=1", "lfoc", |run| run.unfairness).in_words(),
+                    beside("lfoc, sensitive-ways=1", "lfoc", |run| run.unfairness).in_percent(),
                     fixed(self.worst_program("lfoc, sensitive-ways=1"), 2),
                     fixed(self.worst_program("lfoc"), 2)
                 ),

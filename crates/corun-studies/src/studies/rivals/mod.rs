@@ -7,14 +7,14 @@ mod nodes;
 mod runs;
 
 use clap::Args;
-use corun_app::{Result, parse_observation};
+use corun_app::Result;
 use corun_model::{BandwidthModel, ModelOptions};
 use serde::Serialize;
 
 use self::nodes::NodeMix;
 use self::runs::{Contest, MixResult};
 use super::partitioning::PartitionedLlc;
-use crate::harness::{Page, Programs, Study, StudyInputs};
+use crate::harness::{AsLiveArgs, Page, Programs, Study, StudyInputs};
 
 pub(super) const STUDY: Study = Study {
     name: "rivals",
@@ -35,9 +35,8 @@ struct RivalsArgs {
     /// Instructions of a program, in 1e9
     #[arg(long, value_name = "N", default_value_t = 150, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     instructions: u32,
-    /// How poorly policies see the machine, as for `corun compare --as-live`
-    #[arg(long, value_name = "SETTINGS", default_value = "noise=0.05,failed=0.05")]
-    as_live: String,
+    #[command(flatten)]
+    as_live: AsLiveArgs,
 }
 
 /// Ways of the machine's LLC.
@@ -57,7 +56,7 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
     // The thesis's own model of bandwidth, as in the study of LFOC.
     let options = ModelOptions { bandwidth: BandwidthModel::Stalls, ..ModelOptions::default() };
     let llc = PartitionedLlc::new(inputs.spec()?, WAYS, options)?;
-    let observation = parse_observation(&asked.as_live)?;
+    let observation = asked.as_live.observation()?;
     let instructions = u64::from(asked.instructions) * 1_000_000_000;
     let contest = Contest { inputs, llc: &llc, observation: observation.clone(), instructions };
     let mut results = Vec::new();
@@ -79,7 +78,7 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
         asked.mixes,
         inputs.seeds,
         asked.instructions,
-        asked.as_live,
+        asked.as_live.settings(),
     );
     Ok(Measured { about, llc: results, nodes }.page())
 }
