@@ -223,6 +223,8 @@ impl Site {
             line_bytes: 0.0,
             peak_bytes_per_s: 0.0,
             solo_share: 0.0,
+            core_rates: None,
+            memory_rates: None,
             kernel: Kernel::USUAL,
             sharers: 1,
             ..self.clone()

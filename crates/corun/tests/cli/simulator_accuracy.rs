@@ -38,7 +38,8 @@ fn prepared() -> Fixture {
     let figures = json!({
         "l1": 5.0, "l2": 12.0, "llc": 40.0, "memory": 200.0, "width": 4.0, "penalty": 20.0, "memory_walk": 280.0,
         "second_tlb": 7.0, "walk": 6.0, "random_cycles": 40.0, "read_cycles": 13.0, "misses": 15.4, "llc_hits": 20.0,
-        "both_cycles": 22.0, "loaded": [[0.005, 210.0], [0.03, 240.0], [0.08, 570.0]],
+        "both_cycles": 22.0, "mixed_cycles": 25.0, "both_mixed_cycles": 48.0, "write_cycles": 50.0,
+        "both_write_cycles": 96.0, "loaded": [[0.005, 210.0], [0.03, 240.0], [0.08, 570.0]],
     });
     fixture.write("folder/figures.json", &figures.to_string());
     for name in NAMES {
@@ -94,6 +95,29 @@ fn simulated_cycles_are_held_against_predictions() {
     pretend(&fixture, &[1], 0);
     judged(&fixture);
     assert_eq!(std::fs::read(fixture.path("folder/accuracy.txt")).unwrap(), text);
+}
+
+/// At 4 GHz: 64 bytes in 50 cycles; in 25 cycles a line is read, and a third of one written back; two cores, each a
+/// line in 96 or 48 cycles.
+#[test]
+fn rates_are_those_that_a_calibration_measures() {
+    let fixture = prepared();
+    judged(&fixture);
+    let text = std::fs::read_to_string(fixture.path("folder/machine.toml")).unwrap();
+    // Of the core, then of the memory controller.
+    let are = |name: &str, mb_per_s: [f64; 2]| {
+        let found: Vec<f64> = text
+            .lines()
+            .filter_map(|line| line.strip_prefix(name)?.strip_prefix(" = ")?.parse().ok())
+            .collect();
+        assert_eq!(found.len(), 2, "{name} in {text}");
+        for (found, expected) in found.iter().zip(mb_per_s) {
+            assert!((found - expected).abs() < 0.3, "{name}: {found}, not {expected}");
+        }
+    };
+    are("read_mb_per_s", [256_000.0 / 13.0, 2.0 * 256_000.0 / 22.0]);
+    are("write_mb_per_s", [256_000.0 / 50.0, 2.0 * 256_000.0 / 96.0]);
+    are("mixed_mb_per_s", [10_240.0 * 4.0 / 3.0, 2.0 * 256_000.0 / 48.0 * 4.0 / 3.0]);
 }
 
 /// 90,000 mispredictions in 3 million instructions are 30 in 1000, more than either was recorded with: with them the
