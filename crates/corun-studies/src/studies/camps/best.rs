@@ -19,7 +19,8 @@ pub(super) struct MixBest {
     pub(super) fairest: MixFigures,
     /// The one of the highest ASP.
     pub(super) fastest: MixFigures,
-    /// The highest ASP that time shares have by the model where all programs are equally slow.
+    /// The highest ASP that time shares have by the model where all programs are equally slow. NaN where there are none,
+    /// and of programs of several threads; so are the two that follow.
     pub(super) asp_all_alike: f64,
     /// The same where unfairness is at most that of CAMPS.
     pub(super) asp_as_fair_as_camps: f64,
@@ -47,7 +48,12 @@ impl MixBest {
         let fastest = best_of(&figures, |one| one.asp).ok_or_else(none)?.clone();
         let programs: Vec<Arc<LoadedProgram>> = apps.into_iter().map(|app| app.program).collect();
         let shares = TimeShares::new(machine, &programs, &kinds);
-        let asp = |unfairness| shares.highest_asp(unfairness).unwrap_or(f64::NAN);
+        // A program of several threads ends with its last thread: the mean of their speeds is not its speed.
+        let has_one_thread_each = kinds.len() == programs.len();
+        let asp = |unfairness| {
+            let found = shares.highest_asp(unfairness).filter(|_| has_one_thread_each);
+            found.unwrap_or(f64::NAN)
+        };
         Ok(Self {
             fairest,
             fastest,

@@ -420,8 +420,8 @@ impl Mixes {
                      highest ASP. Then what no policy that shares the cores out over time can exceed by the model, with each \
                      program's phases as one and changes of core that cost nothing: the highest ASP when nobody is unfair to \
                      anybody (unfairness 1), when unfairness is CAMPS's, and whatever the unfairness. Bounds of the model, found \
-                     as linear programs; with phases a run can be above them. A dash: no shares are so fair by the model, and the \
-                     mean leaves that mix out.";
+                     as linear programs; with phases a run can be above them. A dash: no shares are so fair by the model, or programs \
+                     have several threads, which end with their last one; the mean leaves that mix out.";
         let heading = format!("{}: beside the best", self.averages.0);
         Figure::new(format!("{}-best", self.id), heading, about)
             .rows("mix", &mixes, |one| one.0.to_owned())
