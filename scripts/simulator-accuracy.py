@@ -153,7 +153,7 @@ def window_by_window(size, chance):
 
 
 # Instructions between two lines of the core that reads beside a chase: close together where the memory is nearly busy, since
-# the latency more than doubles from 12 to 0.
+# the latency doubles from 20 to 0.
 GAPS = [960, 480, 240, 120, 60, 40, 28, 20, 16, 12, 9, 7, 5, 3, 0]
 
 

@@ -173,7 +173,7 @@ impl Misses {
 pub(crate) fn finish(knot: &mut Knot, site: &Site, traffic: Traffic, unstalled: f64) {
     let clock = site.clock_hz();
     let busy = site.busy_bytes(traffic);
-    let of_core = traffic.seconds(site.core_rates.as_ref()).unwrap_or(0.0) * clock;
+    let of_core = traffic.cost(site.core_rates.as_ref()).unwrap_or(0.0) * clock;
     let least_cpi = (busy * clock / (site.solo_share * site.peak_bytes_per_s)).max(of_core);
     if least_cpi > knot.cpi {
         knot.memory_cpi += least_cpi - knot.cpi;

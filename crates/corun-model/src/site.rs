@@ -60,9 +60,9 @@ pub(crate) struct Site {
     pub(crate) peak_bytes_per_s: f64,
     /// The most that a program alone draws of it.
     pub(crate) solo_share: f64,
-    /// What one core draws of local memory, where that was measured.
+    /// What one core draws of local memory, where that was measured; costs in seconds.
     pub(crate) core_rates: Option<RatesByMix>,
-    /// What all CPUs together draw of it, as a share of the peak of its controller, where that was measured.
+    /// What all CPUs together draw of it, where that was measured; costs in bytes of its controller's peak.
     pub(crate) memory_rates: Option<RatesByMix>,
     pub(crate) kernel: Kernel,
     /// Busy threads of its core that divide the core's private caches; 1 where they do not.
@@ -238,7 +238,7 @@ impl Site {
 
     /// Of an instruction's traffic, the bytes of the kind by which the peak was measured that keep the memory as busy.
     pub(crate) fn busy_bytes(&self, traffic: Traffic) -> f64 {
-        traffic.seconds(self.memory_rates.as_ref()).unwrap_or(traffic.bytes)
+        traffic.cost(self.memory_rates.as_ref()).unwrap_or(traffic.bytes)
     }
 
     /// Do its core's threads take turns in one pipeline?
@@ -341,7 +341,7 @@ fn latency_ns(cache: &Cache, core: &CoreType) -> f64 {
     cache.latency_ns.unwrap_or(cycles / core.clock_mhz * 1e3)
 }
 
-/// Of the controller of local memory, in units of its peak: what was measured of reads alone, and with written lines.
+/// Of the controller of local memory, in bytes of its peak: what was measured of reads alone, and with written lines.
 fn memory_rates(machine: &Machine, cpu: usize) -> Option<RatesByMix> {
     let domains = machine.bandwidth_domains();
     let path = machine.memory_path(cpu, machine.cpus()[cpu].node);
@@ -351,7 +351,7 @@ fn memory_rates(machine: &Machine, cpu: usize) -> Option<RatesByMix> {
         .filter(|domain| domain.kind == BandwidthKind::MemoryController);
     let of_controller = |domain: &BandwidthDomain| {
         let rates = RatesByMix::of(domain.rates.as_ref()?)?;
-        Some(rates.in_units_of(domain.peak_mb_per_s * 1e6))
+        Some(rates.in_bytes_of_peak(domain.peak_mb_per_s * 1e6))
     };
     controllers.find_map(of_controller)
 }

@@ -12,12 +12,12 @@ const WRITTEN_SHARE: f64 = 0.5;
 /// takes is in a straight line.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RatesByMix {
-    /// Share written back, and seconds a byte read or written back; from a share of 0 on.
+    /// Share written back, and what a byte costs, read or written back; from a share of 0 on.
     points: Vec<(f64, f64)>,
 }
 
 impl RatesByMix {
-    /// None where the rate of reads was not measured.
+    /// In seconds. None where the rate of reads was not measured.
     pub(crate) fn of(rates: &AccessRates) -> Option<Self> {
         // Each byte that is written is read, too.
         let written = rates.write_mb_per_s.map(|rate| 2.0 * rate);
@@ -30,18 +30,18 @@ impl RatesByMix {
         Some(Self { points: measured.into_iter().filter_map(point).collect() })
     }
 
-    /// The same with the time in which such a peak moves a byte as the unit.
-    pub(crate) fn in_units_of(mut self, peak_bytes_per_s: f64) -> Self {
+    /// The same in bytes of a memory's peak: the time in which it moves one is the unit.
+    pub(crate) fn in_bytes_of_peak(mut self, peak_bytes_per_s: f64) -> Self {
         self.points.iter_mut().for_each(|point| point.1 *= peak_bytes_per_s);
         self
     }
 
-    /// Seconds a byte, read or written back. Beyond what was measured as at the last point.
-    pub(crate) fn seconds_a_byte(&self, written_share: f64) -> f64 {
+    /// What a byte costs, read or written back. Beyond what was measured as at the last point.
+    pub(crate) fn byte_cost(&self, written_share: f64) -> f64 {
         let above = self.points.partition_point(|point| point.0 <= written_share);
-        let (share, seconds) = self.points[above.max(1) - 1];
-        let Some(&(next, then)) = self.points.get(above) else { return seconds };
-        seconds + (then - seconds) * (written_share - share) / (next - share)
+        let (share, cost) = self.points[above.max(1) - 1];
+        let Some(&(next, then)) = self.points.get(above) else { return cost };
+        cost + (then - cost) * (written_share - share) / (next - share)
     }
 }
 
@@ -55,9 +55,9 @@ pub(crate) struct Traffic {
 }
 
 impl Traffic {
-    /// Seconds in which a memory of these rates moves it; none where one of the two is not known.
-    pub(crate) fn seconds(&self, rates: Option<&RatesByMix>) -> Option<f64> {
-        Some(self.bytes * rates?.seconds_a_byte(self.written_share?))
+    /// What it costs a memory of these rates, an instruction; none where one of the two is not known.
+    pub(crate) fn cost(&self, rates: Option<&RatesByMix>) -> Option<f64> {
+        Some(self.bytes * rates?.byte_cost(self.written_share?))
     }
 }
 
@@ -75,7 +75,7 @@ mod tests {
     }
 
     fn ns(rates: &RatesByMix, written_share: f64) -> f64 {
-        rates.seconds_a_byte(written_share) * 1e9
+        rates.byte_cost(written_share) * 1e9
     }
 
     /// 20 GB/s of reads: 0.05 ns a byte. 5 GB/s written, so 10 in both directions: 0.1 ns.
@@ -100,12 +100,12 @@ mod tests {
     }
 
     #[test]
-    fn traffic_of_an_unknown_mix_has_no_time() {
+    fn traffic_of_an_unknown_mix_has_no_cost() {
         let found = RatesByMix::of(&rates(Some(20_000.0), Some(5_000.0), None));
         let traffic = Traffic { bytes: 64.0, written_share: Some(0.25) };
-        let seconds = traffic.seconds(found.as_ref()).unwrap();
+        let seconds = traffic.cost(found.as_ref()).unwrap();
         assert!((seconds * 1e9 - 64.0 * 0.075).abs() < 1e-9);
-        assert_eq!(Traffic { written_share: None, ..traffic }.seconds(found.as_ref()), None);
-        assert_eq!(traffic.seconds(None), None);
+        assert_eq!(Traffic { written_share: None, ..traffic }.cost(found.as_ref()), None);
+        assert_eq!(traffic.cost(None), None);
     }
 }

@@ -66,7 +66,7 @@ impl Workload {
         self.figures[place]
     }
 
-    /// How much lower the EDP of the best placement held throughout is than dio-power's, in % of the former.
+    /// By how many % dio-power's EDP is above that of the best placement held throughout.
     fn room(&self) -> f64 {
         100.0 * (self.of("dio-power").edp / self.best.edp - 1.0)
     }
