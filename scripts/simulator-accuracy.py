@@ -157,6 +157,27 @@ def window_by_window(size, chance):
 GAPS = [960, 480, 240, 120, 60, 40, 28, 20, 16, 12, 9, 7, 5, 3, 0]
 
 
+# Branches one behind the other. After how many outcomes in no order these come again, and the shares of them that the small and
+# the large predictor of recordings mispredict (a test of corun-trace, in repeated_branches.rs, holds these figures).
+REPEATED_BRANCHES = 64
+LEARNING_ROUNDS, COUNTED_ROUNDS = 8, 2
+OF_RECORDINGS = {
+    1 << 10: (0.0771, 0.0024),
+    1 << 11: (0.1416, 0.0000),
+    1 << 12: (0.2190, 0.0034),
+    1 << 13: (0.3085, 0.0151),
+    1 << 14: (0.3870, 0.0883),
+    1 << 15: (0.4636, 0.2863),
+}
+
+
+def outcomes(count):
+    state = 12345
+    for _ in range(count):
+        state = (state * 6364136223846793005 + 1442695040888963407) % (1 << 64)
+        yield bool(state >> 63)
+
+
 class Bench:
     """Measures the simulator by traces of a few hundred thousand instructions."""
 
@@ -192,6 +213,7 @@ class Bench:
             "memory": self.chased("memory", far, 1000, 10_000),
             "width": 1 / self.cycles_each("width", (record(CODE + 4 * (i % 8), [50 + i % 8], [COUNT]) for i in range(110_000)), 10_000, 100_000),
             "penalty": self.branch_penalty(),
+            "repeated_branches": {str(period): self.repeated_branches(period) for period in OF_RECORDINGS},
         }
         # Each on another page, of which the walk comes from memory too.
         figures["memory_walk"] = self.chased("memory-walk", everywhere, 20_000, 8000) - figures["memory"]
@@ -251,6 +273,30 @@ class Bench:
         return (took[1] - took[0]) / (wrong[1] - wrong[0])
 
 
+    def repeated_branches(self, period):
+        """The share that is mispredicted of branches whose outcomes come again."""
+        taken = list(outcomes(period))
+
+        def loop():
+            for turn in range((LEARNING_ROUNDS + COUNTED_ROUNDS) * period + 100):
+                at = CODE + LINE * (turn % REPEATED_BRANCHES)
+                yield record(at, [COUNT], [COUNT])
+                yield record(at + 4, [26], [26, COUNT], branch=taken[turn % period])
+                yield record(at + (8 if taken[turn % period] else 6), [50], [COUNT])
+                yield record(at + 12, [26], [], branch=True)
+
+        counted = COUNTED_ROUNDS * period
+        phase = simulate(self.one, [self.trace(f"branches-{period}", loop())], 4 * counted, 4 * LEARNING_ROUNDS * period)
+        return sum(phase["cores"][0]["mispredict"].values()) / counted
+
+
+def large_predictor_share(figures):
+    """Where the simulator's mispredictions lie between those of the small and the large predictor of recordings."""
+    small, large = (sum(shares[which] for shares in OF_RECORDINGS.values()) for which in (0, 1))
+    share = (small - sum(figures["repeated_branches"].values())) / (small - large)
+    return min(1, max(0, share))
+
+
 def machine(figures):
     ns = lambda count: round(count * 1000 / CLOCK_MHZ, 3)
     rate = lambda count: round(LINE * CLOCK_MHZ / count, 1)
@@ -277,6 +323,7 @@ runs_wrong_path = false
 outstanding_misses = {round(figures["misses"])}
 outstanding_llc_hits = {round(figures["llc_hits"])}
 branch_penalty_cycles = {figures["penalty"]:.2f}
+large_predictor_share = {large_predictor_share(figures):.3f}
 page_walk_cycles = {max(0, figures["walk"]):.2f}
 memory_page_walk_cycles = {max(0, figures["memory_walk"]):.2f}
 
@@ -433,15 +480,21 @@ def kept(path, make):
     return json.loads(path.read_text())
 
 
-MISPREDICTED = re.compile(r"^(mispredicted_large_pki = )(\S+)$", re.MULTILINE)
+MISPREDICTED = re.compile(r"(mispredicted_(?:large_)?pki = )([0-9.]+)")
 
 
 def with_mispredictions(profile, pki):
-    """A profile's text with so many mispredicted branches in 1000 instructions, the phases in proportion to what they had."""
+    """A profile's text in which both predictors have so many mispredicted branches in 1000 instructions, the phases in proportion
+    to what they had."""
     phases = tomllib.loads(profile)["phase"]
     all_of_it = sum(phase["instructions"] for phase in phases)
-    had = sum(phase["instructions"] * phase["core"]["mispredicted_large_pki"] for phase in phases) / all_of_it
-    return MISPREDICTED.sub(lambda found: f"{found[1]}{float(found[2]) * pki / had if had else pki:.6g}", profile)
+    mean = lambda count: sum(phase["instructions"] * count(phase) for phase in phases) / all_of_it
+    had = {
+        "mispredicted_pki = ": mean(lambda phase: phase["mix"]["mispredicted_pki"]),
+        "mispredicted_large_pki = ": mean(lambda phase: phase["core"]["mispredicted_large_pki"]),
+    }
+    scaled = lambda field, count: count * pki / had[field] if had[field] else pki
+    return MISPREDICTED.sub(lambda found: f"{found[1]}{scaled(found[1], float(found[2])):.6g}", profile)
 
 
 def mispredictions(phase):

@@ -42,6 +42,7 @@ pub(crate) enum CoreFigure {
     DispatchWidth,
     ReorderBuffer,
     BranchPenaltyCycles,
+    LargePredictorShare,
     OutstandingMisses,
     OutstandingLlcHits,
     LoadCycles,
@@ -350,6 +351,7 @@ impl CoreFigure {
             Self::DispatchWidth => "dispatch_width",
             Self::ReorderBuffer => "reorder_buffer",
             Self::BranchPenaltyCycles => "branch_penalty_cycles",
+            Self::LargePredictorShare => "large_predictor_share",
             Self::OutstandingMisses => "outstanding_misses",
             Self::OutstandingLlcHits => "outstanding_llc_hits",
             Self::LoadCycles => "execution.load_cycles",
@@ -399,6 +401,7 @@ impl CoreFigure {
             Self::MemoryRate(_) => "MB/s",
             Self::OwnLoaded(_, part) => part.unit(),
             Self::SmtYield
+            | Self::LargePredictorShare
             | Self::ReorderBuffer
             | Self::OutstandingMisses
             | Self::OutstandingLlcHits
@@ -440,6 +443,11 @@ impl CoreFigure {
             Self::BranchPenaltyCycles => (
                 "core_type.branch_penalty_cycles",
                 "branches on random bits against branches never taken, less the cycle of the branch",
+            ),
+            Self::LargePredictorShare => (
+                "core_type.large_predictor_share",
+                "64 branches whose outcomes come again after 1024 to 32,768, against 128 and against outcomes that never come \
+                 again, and what recordings' predictors make of them",
             ),
             Self::OutstandingMisses => (
                 "core_type.outstanding_misses",

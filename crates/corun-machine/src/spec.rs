@@ -297,6 +297,9 @@ pub struct CoreType {
     /// Cycles lost on a mispredicted branch.
     #[serde(default = "default_branch_penalty")]
     pub branch_penalty_cycles: f64,
+    /// Where the branches that it mispredicts lie between those of the small predictor that recordings count by (0: gshare) and
+    /// those of their large one (1: TAGE). Absent: as the large one's.
+    pub large_predictor_share: Option<f64>,
     /// Does a comparison with the conditional branch behind it count as one instruction in the pipeline?
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub fuses_branches: bool,
@@ -347,6 +350,7 @@ impl CoreType {
             reorder_buffer: default_reorder_buffer(),
             outstanding_misses: default_outstanding(),
             branch_penalty_cycles: default_branch_penalty(),
+            large_predictor_share: None,
             fuses_branches: true,
             runs_wrong_path: true,
             outstanding_llc_hits: None,

@@ -48,7 +48,10 @@ fn for_replays(phase: &Phase) -> Phase {
         instructions: 0,
         threads: 0,
         data_accesses_pki: 0.0,
-        mix: InstructionMix::default(),
+        mix: InstructionMix {
+            mispredicted_pki: phase.mix.mispredicted_pki,
+            ..InstructionMix::default()
+        },
         prefetchable: 0.0,
         memory_level_parallelism: 0.0,
         dirty_share: 0.0,

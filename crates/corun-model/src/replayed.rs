@@ -160,9 +160,10 @@ pub(crate) fn points(phase: &Phase, sampled: &SampledPhase, site: &Site) -> Vec<
     let l1_cycles = site.l1_latency_ns * site.core.clock_mhz * 1e-3;
     let core = CoreParameters::of(&site.core, l1_cycles, site.memory_latency_ns);
     let mut replays = Replays::new(sampled, &core);
+    let predictors = predictors(phase, sampled, site);
     let mut at = |mpki: f64| {
         let view = view(phase, filling, site, mpki * 1e-3);
-        point(phase, &mut replays, &view, mpki, sampled.mispredicted[1])
+        mixed_point(&mut replays, &view, mpki, &predictors)
     };
     let mut points = vec![at(most)];
     if most - least > LEAST_STEP_MPKI {
@@ -198,25 +199,70 @@ fn refine(points: &mut Vec<Point>, first: usize, at: &mut impl FnMut(f64) -> Poi
     }
 }
 
-/// What a phase takes where it misses so much. `found`: mispredictions an instruction in its traces.
-fn point(
-    phase: &Phase,
+/// A predictor of which recordings tell what it mispredicts.
+#[derive(Debug, Clone, Copy)]
+struct Predictor {
+    marks: Marks,
+    /// How far the core is like this one: a share of its mispredictions.
+    share: f64,
+    /// Mispredictions an instruction in the traces, and in the whole phase.
+    found: f64,
+    counted: f64,
+}
+
+/// Those that the core is between, or the one that it is like.
+fn predictors(phase: &Phase, sampled: &SampledPhase, site: &Site) -> Vec<Predictor> {
+    let [small_found, large_found] = sampled.mispredicted;
+    let large_share = site.core.large_predictor_share.unwrap_or(1.0);
+    let large_counted = phase.core.as_ref().map(|core| core.mispredicted_large_pki * 1e-3);
+    let large = Predictor {
+        marks: Marks::MISPREDICTED_LARGE,
+        share: large_share,
+        found: large_found,
+        counted: large_counted.unwrap_or(large_found),
+    };
+    let small = Predictor {
+        marks: Marks::MISPREDICTED_SMALL,
+        share: 1.0 - large_share,
+        found: small_found,
+        counted: phase.mix.mispredicted_pki * 1e-3,
+    };
+    [large, small].into_iter().filter(|one| one.share > 0.0).collect()
+}
+
+/// What a phase takes where it misses so much, on a core between these predictors.
+fn mixed_point(
     replays: &mut Replays<'_>,
     view: &MemoryView,
     mpki: f64,
-    found: f64,
+    predictors: &[Predictor],
 ) -> Point {
-    let stack = replays.whole(view);
+    let mut mixed = Point { mpki, stack: CpiStack::default(), memory: 0.0 };
+    for predictor in predictors {
+        let one = point(replays, view, mpki, predictor);
+        if predictor.share == 1.0 {
+            return one;
+        }
+        mixed.stack.add_times(&one.stack, predictor.share);
+        mixed.memory += predictor.share * one.memory;
+    }
+    mixed
+}
+
+/// What it takes by one predictor.
+fn point(replays: &mut Replays<'_>, view: &MemoryView, mpki: f64, predictor: &Predictor) -> Point {
+    let view = MemoryView { mispredicted: predictor.marks, ..*view };
+    let stack = replays.whole(&view);
     let slower = MemoryView {
         memory_cycles: (f64::from(view.memory_cycles) * (1.0 + MORE_LATENCY)).round() as u32,
-        ..*view
+        ..view
     };
     let memory = (replays.whole(&slower).total() - stack.total()) / MORE_LATENCY;
     // Branches of the traces are a sample, those of the phase are counted better.
-    let counted = phase.core.as_ref().map_or(found, |core| core.mispredicted_large_pki * 1e-3);
+    let counts = (predictor.found, predictor.counted);
     let refill_cycles = replays.refill_cycles();
-    let stack = mispredicting((found, counted), stack, refill_cycles, || {
-        replays.whole(&MemoryView { mispredicted: Marks::default(), ..*view })
+    let stack = mispredicting(counts, stack, refill_cycles, || {
+        replays.whole(&MemoryView { mispredicted: Marks::default(), ..view })
     });
     Point { mpki, stack, memory: memory.max(0.0) }
 }

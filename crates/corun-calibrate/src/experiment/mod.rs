@@ -11,6 +11,7 @@ pub(crate) mod memory;
 pub(crate) mod memory_walk;
 pub(crate) mod next_line;
 pub(crate) mod parallelism;
+pub(crate) mod predictor;
 pub(crate) mod prefetching;
 mod random_uses;
 pub(crate) mod rates;

@@ -194,3 +194,24 @@ pub(crate) fn independent_instructions(mix: InstructionMix, instructions: u64) -
 pub(crate) fn branches(count: u64, random: bool, state: &mut u64) {
     *state = machine_code::branches(count.max(1), random, *state);
 }
+
+/// Outcomes of as many branches as kernels have one behind the other, for one turn after the other.
+#[derive(Debug)]
+pub(crate) struct Outcomes(Vec<u8>);
+
+impl Outcomes {
+    /// Branches whose outcomes are the first of those given, the second, and so on, and then again from the first on.
+    pub(crate) const BRANCHES: usize = machine_code::REPEATED_BRANCHES;
+
+    /// For whole turns of the branches.
+    pub(crate) fn new(taken: &[bool]) -> Self {
+        Self(taken.iter().copied().map(u8::from).collect())
+    }
+
+    /// Goes through all outcomes so often; returns how many branches that were.
+    pub(crate) fn run(&self, rounds: u64) -> u64 {
+        let rounds = rounds.max(1);
+        machine_code::repeated_branches(&self.0, rounds);
+        rounds * self.0.len() as u64
+    }
+}

@@ -19,6 +19,10 @@ pub(super) fn place(one: &mut CoreType, what: CoreFigure, value: f64) {
         CoreFigure::DispatchWidth => one.dispatch_width = value,
         CoreFigure::ReorderBuffer => one.reorder_buffer = whole(value),
         CoreFigure::BranchPenaltyCycles => one.branch_penalty_cycles = value.max(0.0),
+        // A predictor can be better than the large one of recordings, and worse than the small one.
+        CoreFigure::LargePredictorShare => {
+            one.large_predictor_share = Some(value.clamp(0.0, 1.0));
+        }
         CoreFigure::OutstandingMisses => one.outstanding_misses = whole(value),
         CoreFigure::OutstandingLlcHits => one.outstanding_llc_hits = Some(whole(value)),
         CoreFigure::PageWalkCycles => one.page_walk_cycles = Some(value),

@@ -226,3 +226,27 @@ fn a_foreseen_line_costs_no_more_as_a_hit_than_as_a_miss() {
         assert!(figures.is_sorted_by(|less, more| less.ipc <= more.ipc * (1.0 + 1e-9)), "{name}");
     }
 }
+
+/// A core whose predictor lies between those of recordings takes as many cycles as lies between them, and one of which nothing
+/// is known is like the large one.
+#[test]
+fn a_core_lies_between_the_predictors_of_recordings() {
+    let library = Library::shipped().unwrap();
+    let named = core("big-out-of-order").unwrap();
+    let curve = |share: Option<f64>, profile: &Profile| {
+        let mut spec = named.machine.spec().clone();
+        spec.core_types[0].large_predictor_share = share;
+        curve(&NamedCore::of(Machine::from_spec(spec).unwrap(), None).unwrap(), profile)
+    };
+    for name in ["sqlite3", "gawk", "python3"] {
+        let profile = library.get(name).unwrap();
+        assert_eq!(curve(None, profile), curve(Some(1.0), profile), "{name}");
+        let [large, between, small] = [1.0, 0.75, 0.0].map(|share| curve(Some(share), profile));
+        for ((large, between), small) in large.iter().zip(between).zip(small) {
+            let [large, between, small] = [large.ipc, between.ipc, small.ipc].map(f64::recip);
+            assert!(small > 1.05 * large, "{name}: {small} {large}");
+            let expected = 0.75 * large + 0.25 * small;
+            assert!((between / expected - 1.0).abs() < 0.01, "{name}: {between} {expected}");
+        }
+    }
+}

@@ -17,6 +17,8 @@ pub(super) const DEPENDENT_ADDS: u64 = 64;
 pub(super) const CHAINED_OPERATIONS: u64 = 16;
 /// Instructions of one iteration of [`independent_instructions`].
 pub(super) const INDEPENDENT_INSTRUCTIONS: u64 = 130;
+/// Branches of [`repeated_branches`], one behind the other.
+pub(super) const REPEATED_BRANCHES: usize = 64;
 /// The most instructions that [`two_misses_apart`] can put between two loads.
 pub(super) const MAX_FILLERS: u64 = 1024;
 /// Instructions beside the fillers between two loads of [`two_misses_apart`].
@@ -227,6 +229,41 @@ pub(super) fn branches(iterations: u64, random: bool, state: u64) -> u64 {
         );
     }
     state
+}
+
+/// Branches whose outcomes are the bytes given, one after the other (0: not taken, 1: taken), so many times over.
+///
+/// # Panics
+/// When there is not a multiple of [`REPEATED_BRANCHES`] of outcomes, or none.
+pub(super) fn repeated_branches(outcomes: &[u8], rounds: u64) {
+    let whole = !outcomes.is_empty() && outcomes.len().is_multiple_of(REPEATED_BRANCHES);
+    assert!(whole, "{} outcomes", outcomes.len());
+    let bytes = outcomes.as_ptr_range();
+    // SAFETY: reads what `outcomes` holds, and touches its own registers.
+    unsafe {
+        asm!(
+            "2:",
+            "mov {at}, {start}",
+            "3:",
+            ".rept 64",
+            "ldrb {outcome:w}, [{at}], #1",
+            "cbnz {outcome:w}, 4f",
+            "add {sum}, {sum}, #1",
+            "4:",
+            ".endr",
+            "cmp {at}, {end}",
+            "b.lo 3b",
+            "subs {n}, {n}, #1",
+            "b.ne 2b",
+            at = out(reg) _,
+            outcome = out(reg) _,
+            start = in(reg) bytes.start,
+            end = in(reg) bytes.end,
+            sum = inout(reg) 0u64 => _,
+            n = inout(reg) rounds => _,
+            options(readonly, nostack),
+        );
+    }
 }
 
 /// Follows pointers, 16 in an iteration; returns where it got.
