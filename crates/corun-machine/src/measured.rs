@@ -147,6 +147,18 @@ pub struct Prefetching {
     pub streams: Option<u32>,
 }
 
+impl Prefetching {
+    /// Switched off: every load waits for its own line.
+    pub fn off() -> Self {
+        Self {
+            hidden_by_stride: vec![(1, 0.0)],
+            hidden_in_random_pages: Some(0.0),
+            next_line: Some(0.0),
+            streams: None,
+        }
+    }
+}
+
 /// Rates in MB/s (1e6 bytes a second), each counting the bytes that the program reads or writes.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]

@@ -60,7 +60,7 @@ pub(crate) fn parts(
         knots,
         stacks,
         by_bytes_held: false,
-        foreseen: phase.prefetchable,
+        foreseen: site.foreseen(phase),
         llc_apki: llc_apki.value + phase.cleared_mpki(private_bytes),
         apki_extrapolated: site.private_bytes > 0.0 && llc_apki.extrapolated && !whole,
         measured: (site.occupancy_bytes(first).max(0.0), measured_to),
@@ -120,7 +120,7 @@ fn knot(phase: &Phase, site: &Site, occupancy: f64) -> (Knot, CpiStack) {
         cycles(site.memory_latency_ns),
     );
     let misses = Misses::of(phase, site, occupancy);
-    let share = phase.prefetchable;
+    let share = site.foreseen(phase);
     let memory_epochs = epochs(misses.llc * (1.0 - share));
     let llc_epochs = epochs(misses.private * (1.0 - share));
     let private_epochs = epochs(misses.l1 - misses.private * share);

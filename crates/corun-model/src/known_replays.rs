@@ -232,11 +232,15 @@ mod tests {
                 let sampled = SampledPhase::new(phase, phase.core.as_ref().unwrap(), &all).unwrap();
                 replayed::points(phase, &sampled, site)
             };
-            assert_eq!(
-                fresh(phase, &site),
-                fresh(&for_replays(phase), &site.for_replays()),
-                "{machine}"
-            );
+            let mut between_predictors = site.clone();
+            between_predictors.core.large_predictor_share = Some(0.5);
+            for site in [site, between_predictors] {
+                assert_eq!(
+                    fresh(phase, &site),
+                    fresh(&for_replays(phase), &site.for_replays()),
+                    "{machine}"
+                );
+            }
         }
         let unforeseen = Phase { prefetchable: 0.0, dirty_share: 0.5, ..phase.clone() };
         let here = site("xeon-gold-6138");

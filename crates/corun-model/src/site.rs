@@ -5,8 +5,10 @@ use corun_machine::{
     BandwidthDomain, BandwidthKind, Cache, CacheType, CoreType, Inclusion, KernelCosts, Machine,
     Smt,
 };
+use corun_profile::Phase;
 
 use crate::bandwidth::mix::{RatesByMix, Traffic};
+use crate::core::has_stream_prefetcher;
 use crate::error::ModelError;
 use crate::single_use::LineLives;
 
@@ -229,6 +231,11 @@ impl Site {
             sharers: 1,
             ..self.clone()
         }
+    }
+
+    /// The share of a phase's misses that the core's prefetchers foresee.
+    pub(crate) fn foreseen(&self, phase: &Phase) -> f64 {
+        if has_stream_prefetcher(&self.core) { phase.prefetchable } else { 0.0 }
     }
 
     /// Clock in Hz.

@@ -160,18 +160,6 @@ impl Profile {
         Path::new(recording.origin.command.first()?).file_name()?.to_str()
     }
 
-    /// The program where the hardware foresees nothing: every miss waits for memory, as many
-    /// together as the program's dependences allow. None for a table, which does not say what was
-    /// foreseen. Lines that a prefetcher brings in vain are in no profile, so none are saved.
-    pub fn without_prefetch(&self) -> Option<Self> {
-        let ProfileData::Recording(recording) = &self.data else { return None };
-        let mut recording = recording.clone();
-        for phase in &mut recording.phases {
-            phase.prefetchable = 0.0;
-        }
-        Some(Self { name: self.name.clone(), data: ProfileData::Recording(recording) })
-    }
-
     /// Distinct bytes touched in the phase that touches most: no less than this is touched in
     /// all. A table does not say.
     pub fn footprint_bytes(&self) -> Option<u64> {

@@ -9,7 +9,7 @@ mod stack;
 mod units;
 
 pub(crate) use filling::{fill_instructions, shared_bytes};
-pub(crate) use parameters::CoreParameters;
+pub(crate) use parameters::{CoreParameters, has_stream_prefetcher};
 pub(crate) use replay::{MemoryView, MemoryWalk, TAKEN_STEPS, TakenBranches};
 pub(crate) use replays::Replays;
 pub(crate) use sampled::{SampledPhase, unpack};

@@ -1,6 +1,6 @@
 //! A core's parameters as the replay of micro-traces needs them, in cycles.
 
-use corun_machine::{CoreType, ExecutionLatencies, Prefetching};
+use corun_machine::{CoreType, ExecutionLatencies};
 use corun_profile::{Marks, MicroOp, OPERATIONS, Operation};
 
 use super::sampled::LINE_BYTES;
@@ -80,18 +80,18 @@ const MEETS_AGAIN: f64 = 0.75;
 /// the memory's banks.
 const LEAST_HIDDEN: f64 = 0.1;
 
+/// Does anything run ahead of a stream? Not where a chain of loads in order was measured to wait for all of them.
+pub(crate) fn has_stream_prefetcher(core: &CoreType) -> bool {
+    let Some(prefetching) = &core.prefetching else { return true };
+    let in_order = prefetching.hidden_by_stride.iter().find(|(stride, _)| *stride == 1);
+    in_order.is_none_or(|(_, hidden)| *hidden >= LEAST_HIDDEN)
+}
+
 /// Lines that are on their way when one core reads in order: by Little's law its measured rate times the
 /// latency. Where that was not measured, twice the misses outstanding: prefetchers of the level below have
-/// places of their own. None where a chain of loads in order was measured to wait for all of them.
+/// places of their own.
 fn prefetch_lines(core: &CoreType, memory_latency_ns: f64) -> usize {
-    let in_order = |prefetching: &Prefetching| {
-        prefetching
-            .hidden_by_stride
-            .iter()
-            .find(|(stride, _)| *stride == 1)
-            .map(|(_, hidden)| *hidden)
-    };
-    if core.prefetching.as_ref().and_then(in_order).is_some_and(|hidden| hidden < LEAST_HIDDEN) {
+    if !has_stream_prefetcher(core) {
         return 0;
     }
     let rate = core.memory_rates.and_then(|rates| rates.read_mb_per_s);

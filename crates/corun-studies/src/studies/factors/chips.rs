@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use corun_machine::Machine;
+use corun_machine::{Machine, Prefetching};
 use corun_model::BandwidthModel;
-use corun_profile::Profile;
+use corun_profile::ProfileData;
 
 use super::{At, Breakdown, Cast, OnMachine, Rig, most_degraded};
 use corun_app::{Error, Result};
@@ -24,15 +24,15 @@ struct Places {
 
 pub(super) fn breakdown(machine: &Arc<Machine>, cast: &Cast<'_>) -> Result<OnMachine> {
     let places = places(machine)?;
-    let mut with = Rig::new(machine, cast, Profile::clone)?;
+    let mut with = Rig::new(machine, cast)?;
     // A table does not say what was prefetched: its runs are all with prefetch.
-    let known = cast.library.get(cast.interfering)?.without_prefetch().is_some();
-    let off = |profile: &Profile| profile.without_prefetch().unwrap_or_else(|| profile.clone());
-    let mut without = Rig::new(machine, cast, off)?;
+    let known = matches!(cast.library.get(cast.interfering)?.data, ProfileData::Recording(_));
+    let off = &if known { without_prefetchers(machine)? } else { machine.clone() };
+    let mut without = Rig::new(off, cast)?;
     // Where there is no place outside the LLC, bandwidth that costs nothing leaves what space does.
     let mut space_alone = match places.apart {
         Some(_) => None,
-        None => Some(Rig::with_bandwidth(machine, cast, off, BandwidthModel::None)?),
+        None => Some(Rig::with_bandwidth(off, cast, BandwidthModel::None)?),
     };
     let here = |cpu| At { cpu, memory: None };
     let programs = (0..with.programs.len()).map(|program| {
@@ -60,6 +60,12 @@ pub(super) fn breakdown(machine: &Arc<Machine>, cast: &Cast<'_>) -> Result<OnMac
     });
     let programs = most_degraded(programs.collect());
     Ok(OnMachine::new(machine, cast, &FACTORS, programs))
+}
+
+fn without_prefetchers(machine: &Machine) -> Result<Arc<Machine>> {
+    let mut spec = machine.spec().clone();
+    spec.core_types.iter_mut().for_each(|core| core.prefetching = Some(Prefetching::off()));
+    Machine::from_spec(spec).map(Arc::new).map_err(Error::failed)
 }
 
 fn places(machine: &Machine) -> Result<Places> {
@@ -112,5 +118,18 @@ mod tests {
             panic!("four factors")
         };
         assert!(cache > 1.0 && cache > controller && bus == 0.0, "{controller} {bus} {cache}");
+    }
+
+    /// igraph reads its arrays in order: where nothing runs ahead, what company pushes out costs it more.
+    #[test]
+    fn prefetching_has_its_part() {
+        let machine = Arc::new(preset("xeon-x5365").unwrap());
+        let library = corun_profile::Library::shipped().unwrap();
+        let of = |name: &str| name == "igraph";
+        let cast =
+            Cast { id: "one", library: &library, of, interfering: "numpy", its_neighbour: "xz" };
+        let found = breakdown(&machine, &cast).unwrap();
+        let [.., Some(prefetch)] = found.programs[0].parts[..] else { panic!("four factors") };
+        assert!(prefetch < -0.1 * found.programs[0].total, "{prefetch}");
     }
 }

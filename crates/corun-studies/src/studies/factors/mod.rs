@@ -125,25 +125,19 @@ struct At {
 }
 
 impl Rig {
-    /// The cast's programs as `of` has them.
-    fn new(
-        machine: &Arc<Machine>,
-        cast: &Cast<'_>,
-        of: impl Fn(&Profile) -> Profile,
-    ) -> Result<Self> {
-        Self::with_bandwidth(machine, cast, of, ModelOptions::default().bandwidth)
+    fn new(machine: &Arc<Machine>, cast: &Cast<'_>) -> Result<Self> {
+        Self::with_bandwidth(machine, cast, ModelOptions::default().bandwidth)
     }
 
-    /// The same with another model of limited bandwidth.
+    /// With another model of limited bandwidth.
     fn with_bandwidth(
         machine: &Arc<Machine>,
         cast: &Cast<'_>,
-        of: impl Fn(&Profile) -> Profile,
         bandwidth: BandwidthModel,
     ) -> Result<Self> {
         let options = ModelOptions { bandwidth, ..ModelOptions::default() };
         let model = Model::new(machine.clone(), options)?;
-        let load = |profile: &Profile| -> Result<LoadedProgram> { Ok(model.load(&of(profile))?) };
+        let load = |profile: &Profile| -> Result<LoadedProgram> { Ok(model.load(profile)?) };
         let own = cast.library.iter().filter(|profile| (cast.of)(&profile.name));
         let programs = own.map(load).collect::<Result<_>>()?;
         let interfering = load(cast.library.get(cast.interfering)?)?;

@@ -20,7 +20,6 @@
 use std::sync::Arc;
 
 use corun_machine::Machine;
-use corun_profile::Profile;
 
 use super::{At, Breakdown, Cast, OnMachine, Rig, most_degraded};
 use corun_app::{Error, Result};
@@ -32,7 +31,7 @@ const COMPETING: usize = 3;
 
 pub(super) fn breakdown(machine: &Arc<Machine>, cast: &Cast<'_>) -> Result<OnMachine> {
     let (own, near, far) = places(machine)?;
-    let mut rig = Rig::new(machine, cast, Profile::clone)?;
+    let mut rig = Rig::new(machine, cast)?;
     let node = |cpu: usize| machine.cpus()[cpu].node;
     let (home, away) = (node(own), node(far[0]));
     let programs = (0..rig.programs.len()).map(|program| {
