@@ -19,11 +19,6 @@ fn percent(ratio: f64) -> f64 {
     round(100.0 * (ratio - 1.0), 2)
 }
 
-/// Half the 95 % interval of the mean of ratios over mixes, in percent.
-fn interval_percent(ratios: &[f64]) -> f64 {
-    round(196.0 * corun_metrics::standard_error(ratios).unwrap_or(f64::NAN), 2)
-}
-
 /// Numbers of programs, each once, rising.
 fn sizes(of: impl Iterator<Item = usize>) -> Vec<usize> {
     let mut sizes: Vec<usize> = of.collect();
@@ -262,7 +257,7 @@ impl Measured<'_> {
         Figure::new(id, heading, about)
             .rows("mixes", &rows, |row| format!("{}: {}", row.0, names[row.2]))
             .column("unfairness %", 2, mean(|run| run.unfairness))
-            .column("+- (95 %)", 2, |row| interval_percent(&ratios(row)))
+            .column("+- (95 %)", 2, |row| Estimate::percent_above_one(&ratios(row)).interval)
             .column("best mix %", 2, |row| ratios(row).into_iter().reduce(f64::min).map(percent))
             .column("worst mix %", 2, |row| ratios(row).into_iter().reduce(f64::max).map(percent))
             .column("STP %", 2, mean(|run| run.stp))
@@ -279,10 +274,10 @@ impl Measured<'_> {
             let all = self.beside.iter().filter(|one| one.programs == *size);
             let all: Vec<&BesideBest> = all.collect();
             let ratios: Vec<f64> = all.iter().map(|one| unfairness(one) / one.best).collect();
-            let over = percent(corun_metrics::mean(&ratios).unwrap_or(f64::NAN));
+            let Estimate { mean, interval } = Estimate::percent_above_one(&ratios);
+            let interval = interval.map_or_else(String::new, |half| format!(" +- {half:.2}"));
             let proven = all.iter().filter(|one| one.proven).count();
-            let interval = interval_percent(&ratios);
-            format!("{over:.2} +- {interval:.2} % of {size} ({proven} of {} proven)", all.len())
+            format!("{mean:.2}{interval} % of {size} ({proven} of {} proven)", all.len())
         };
         let sizes = sizes(self.beside.iter().map(|one| one.programs));
         sizes.iter().map(of).collect::<Vec<_>>().join(", ")
@@ -372,7 +367,7 @@ impl Measured<'_> {
         Figure::new("by-phase", "What knowing the phases could be worth", about)
             .rows("policy", &places, name)
             .column("unfairness %", 2, mean)
-            .column("+- (95 %)", 2, |place| interval_percent(&ratios(place)))
+            .column("+- (95 %)", 2, |place| Estimate::percent_above_one(&ratios(place)).interval)
             .column("STP %", 2, stp)
             .table()
     }
