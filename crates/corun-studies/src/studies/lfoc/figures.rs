@@ -101,7 +101,7 @@ impl Measured<'_> {
         };
         let cost = |policy| {
             let lost = self.mean(policy, |run| run.sampling.lost_percent);
-            (lost, self.mean(policy, |run| 100.0 * run.sampling.share))
+            (lost, self.mean(policy, |run| 100.0 * run.sampling.counted.share))
         };
         let [lfoc, full, dynaway, ours] =
             ["lfoc-online", "lfoc-online, full sweeps", "kpart-dynaway", "fair-clusters-online"]
@@ -326,8 +326,8 @@ impl Measured<'_> {
 
     fn sampling(&self) -> Figure {
         let names: Vec<&str> = policies().map(|policy| policy.shown).collect();
-        let sweeps = |&policy: &usize| self.mean(policy, |run| run.sampling.sweeps as f64);
-        let steps = |&policy: &usize| self.mean(policy, |run| run.sampling.steps as f64);
+        let sweeps = |&policy: &usize| self.mean(policy, |run| run.sampling.counted.sweeps as f64);
+        let steps = |&policy: &usize| self.mean(policy, |run| run.sampling.counted.steps as f64);
         let about = "A sweep is a program's turn in the sampling partition. Lost: STP below that of the \
                      policy's own partitions while somebody is sampled, by the model with full caches, in \
                      % of the STP of the whole run. Mean of the mixes of SPEC programs.";
@@ -335,7 +335,7 @@ impl Measured<'_> {
             .rows("policy", &SAMPLING.map(place), |&one| names[one].to_owned())
             .column("sweeps a run", 1, sweeps)
             .column("way counts a sweep", 2, |one| steps(one) / sweeps(one))
-            .column("time %", 2, |&one| self.mean(one, |run| 100.0 * run.sampling.share))
+            .column("time %", 2, |&one| self.mean(one, |run| 100.0 * run.sampling.counted.share))
             .column("STP lost %", 3, |&one| self.mean(one, |run| run.sampling.lost_percent))
             .table()
     }

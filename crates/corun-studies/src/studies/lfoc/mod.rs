@@ -19,6 +19,7 @@ use corun_profile::Library;
 use self::best::{BesideBest, beside_best};
 use self::by_phase::{ByPhase, Phases};
 pub(super) use self::mixes::by_class;
+pub(super) use self::sampling::{Counted, counted};
 use self::runs::Mixed;
 use self::times::DecisionTime;
 use super::partitioning::PartitionedLlc;

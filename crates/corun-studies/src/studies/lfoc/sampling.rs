@@ -11,14 +11,74 @@ use crate::studies::partitioning::PartitionedLlc;
 /// Of one run.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Sampling {
-    /// Programs' runs that were sampled, resampling counted again.
-    pub(super) sweeps: usize,
-    /// Numbers of ways that were tried in all.
-    pub(super) steps: usize,
-    /// Share of the time in which somebody was sampled, 0 to 1.
-    pub(super) share: f64,
+    pub(super) counted: Counted,
     /// STP lost meanwhile, against the partitions between samplings: over the run, in % of STP.
     pub(super) lost_percent: f64,
+}
+
+/// How often a cache was divided in a run, and how long programs were sampled.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(in crate::studies) struct Counted {
+    /// Divisions that were asked for, those for samples among them.
+    pub(in crate::studies) divisions: usize,
+    /// Programs' runs that were sampled, resampling counted again.
+    pub(in crate::studies) sweeps: usize,
+    /// Numbers of ways that were tried in all.
+    pub(in crate::studies) steps: usize,
+    /// Share of the time in which somebody was sampled, 0 to 1.
+    pub(in crate::studies) share: f64,
+}
+
+/// A stretch of a run in which the same is asked for.
+struct Stretch<'r> {
+    seconds: f64,
+    parts: &'r [CachePart],
+    /// Who is sampled, with how many ways.
+    sampled: Option<(&'r str, &'r str)>,
+    /// Did a division begin it?
+    is_division: bool,
+}
+
+/// A run's stretches, from its log.
+fn stretches(result: &RunResult) -> Vec<Stretch<'_>> {
+    let mut found = Vec::with_capacity(result.log.len() + 1);
+    let mut now = Stretch { seconds: 0.0, parts: &[], sampled: None, is_division: false };
+    let mut since = 0.0;
+    for entry in &result.log {
+        let at = entry.at.as_secs_f64();
+        let (parts, sampled) = (now.parts, now.sampled);
+        found.push(Stretch { seconds: at - since, ..now });
+        since = at;
+        now = match &entry.action {
+            Action::Partition { parts, .. } => {
+                let sampling = entry.reason.split_once(": sampling ");
+                let sampled = sampling.and_then(|(_, rest)| rest.split_once(" with "));
+                Stretch { seconds: 0.0, parts, sampled, is_division: true }
+            }
+            _ => Stretch { seconds: 0.0, parts, sampled, is_division: false },
+        };
+    }
+    found.push(Stretch { seconds: result.simulated_s - since, ..now });
+    found
+}
+
+/// From the log: how often the cache was divided, and who was sampled.
+pub(in crate::studies) fn counted(result: &RunResult) -> Counted {
+    let mut found = Counted::default();
+    let (mut decided_s, mut sampled_s) = (0.0, 0.0);
+    let mut before: Option<(&str, &str)> = None;
+    for stretch in stretches(result) {
+        *(if stretch.sampled.is_some() { &mut sampled_s } else { &mut decided_s }) += stretch.seconds;
+        found.divisions += usize::from(stretch.is_division);
+        if let Some((name, _)) = stretch.sampled {
+            // The same again is asked for where another program has ended meanwhile.
+            found.steps += usize::from(stretch.sampled != before);
+            found.sweeps += usize::from(Some(name) != before.map(|(name, _)| name));
+        }
+        before = stretch.sampled;
+    }
+    found.share = sampled_s / (sampled_s + decided_s);
+    found
 }
 
 /// From the log: what was asked for while somebody was sampled, and otherwise. The STP of each
@@ -28,36 +88,16 @@ pub(super) fn sampling(llc: &PartitionedLlc, mix: &[usize], result: &RunResult) 
     let app_of: BTreeMap<u64, usize> =
         result.threads.iter().map(|thread| (thread.id.0, thread.app)).collect();
     let mut known: BTreeMap<Vec<u64>, f64> = BTreeMap::new();
-    let mut found = Sampling::default();
     let (mut decided, mut sampled) = ((0.0, 0.0), (0.0, 0.0));
-    let mut masks = vec![0; mix.len()];
-    let mut is_sampling = false;
-    // Who is sampled, with how many ways.
-    let mut trial = (String::new(), String::new());
-    let mut since = 0.0;
-    let ends = result.log.iter().map(|entry| entry.at.as_secs_f64()).chain([result.simulated_s]);
-    for (step, at) in ends.enumerate() {
-        let stp = *known.entry(masks.clone()).or_insert_with(|| stp(llc, mix, &masks));
-        let into = if is_sampling { &mut sampled } else { &mut decided };
-        *into = (into.0 + (at - since), into.1 + (at - since) * stp);
-        since = at;
-        let Some(entry) = result.log.get(step) else { break };
-        let Action::Partition { parts, .. } = &entry.action else { continue };
-        let sampling = entry.reason.split_once(": sampling ");
-        let next = sampling.and_then(|(_, rest)| rest.split_once(" with "));
-        is_sampling = next.is_some();
-        let (name, ways) = next.unwrap_or_default();
-        if is_sampling {
-            // The same again is asked for where another program has ended meanwhile.
-            found.steps += usize::from((name, ways) != (&trial.0, &trial.1));
-            found.sweeps += usize::from(name != trial.0);
-        }
-        trial = (name.to_owned(), ways.to_owned());
-        masks = by_app(parts, mix.len(), &app_of);
+    for stretch in stretches(result) {
+        let masks = by_app(stretch.parts, mix.len(), &app_of);
+        let stp = *known.entry(masks).or_insert_with_key(|masks| stp(llc, mix, masks));
+        let into = if stretch.sampled.is_some() { &mut sampled } else { &mut decided };
+        *into = (into.0 + stretch.seconds, into.1 + stretch.seconds * stp);
     }
-    let reference = decided.1 / decided.0;
-    found.share = sampled.0 / (sampled.0 + decided.0);
+    let mut found = Sampling { counted: counted(result), ..Sampling::default() };
     if decided.0 > 0.0 {
+        let reference = decided.1 / decided.0;
         let lost = sampled.0 * reference - sampled.1;
         found.lost_percent = 100.0 * lost / ((sampled.0 + decided.0) * reference);
     }

@@ -52,9 +52,11 @@ fn sampling_is_counted_from_the_log() {
     let [_, dynaway, online, full, ..] = runs::ONLINE;
     let [dynaway, online, full] = [dynaway, online, full].map(of);
     for one in [dynaway, online, full] {
-        assert!(one.share > 0.0 && one.share < 1.0, "{one:?}");
-        assert!(one.sweeps >= mix.len() && one.lost_percent.abs() < 100.0, "{one:?}");
+        assert!(one.counted.share > 0.0 && one.counted.share < 1.0, "{one:?}");
+        assert!(one.counted.sweeps >= mix.len() && one.lost_percent.abs() < 100.0, "{one:?}");
+        assert!(one.counted.divisions > one.counted.steps, "{one:?}");
     }
+    let [online, full] = [online, full].map(|one| one.counted);
     assert!(online.steps < full.steps && online.share < full.share, "{online:?} {full:?}");
     // Ten way counts, but where a program ended in its turn.
     assert!(full.steps <= 10 * full.sweeps && full.steps > 8 * full.sweeps, "{full:?}");

@@ -5,6 +5,7 @@ use corun_report::{fixed, signed};
 use super::Measured;
 use super::nodes::{NodeMix, POLICIES};
 use super::runs::{MixResult, MixRun, knows_curves, policies};
+use crate::studies::lfoc::Counted;
 use crate::harness::{Estimate, Figure, Page, PaperClaim};
 
 /// So many mixes, in words.
@@ -56,7 +57,9 @@ impl Measured {
             "Means over {}, against stock Linux with the LLC whole; the interval holds 95 % of what the mean may be. \
              Over the best: unfairness above that of the clustering with the least unfairness by the model, held \
              throughout ({proven} of {} are proven). Turnaround: until the last program has ended for the first time. \
-             Worst program: the greatest ratio of a slowdown to that of the same program under stock Linux.",
+             Worst program: the greatest ratio of a slowdown to that of the same program under stock Linux. \
+             Divisions: how often a policy asked for others; caches fill anew after each, in these figures too. \
+             Sampled: share of the time in which a program was sampled.",
             mixes(self.llc.len()),
             self.llc.len(),
         );
@@ -78,6 +81,12 @@ impl Measured {
             };
             self.llc.iter().map(of).reduce(f64::max)
         };
+        let mean_count = |row: &(String, Option<usize>), of: fn(&Counted) -> f64| {
+            let counts = |mix: &MixResult| {
+                of(&row.1.map_or(mix.best, |policy| mix.by_policy[policy]).counted)
+            };
+            corun_metrics::mean(&self.llc.iter().map(counts).collect::<Vec<f64>>())
+        };
         let heading = if known { "With known curves" } else { "By what they measure" };
         Figure::new(id, heading, about)
             .rows("policy", &rows, |row| row.0.clone())
@@ -91,6 +100,8 @@ impl Measured {
             .column("turnaround %", 1, |row| of(row, |run| run.turnaround_s).mean)
             .column("+-  ", 1, |row| of(row, |run| run.turnaround_s).interval)
             .column("worst program", 2, worst_program)
+            .column("divisions a run", 1, |row| mean_count(row, |counted| counted.divisions as f64))
+            .column("sampled %", 2, |row| mean_count(row, |counted| 100.0 * counted.share))
             .bars(0.0, "% against stock Linux")
     }
 
@@ -244,6 +255,16 @@ impl Measured {
                 ),
             ),
             PaperClaim::new(
+                "corun's own fair-clusters-online against stock Linux, unfairness",
+                "in no paper",
+                format!(
+                    "{}; beside fair-clusters with known curves {}, beside lfoc-online {}",
+                    unfairness("fair-clusters-online"),
+                    beside("fair-clusters-online", "fair-clusters", |run| run.unfairness).in_percent(),
+                    beside("fair-clusters-online", "lfoc-online", |run| run.unfairness).in_percent()
+                ),
+            ),
+            PaperClaim::new(
                 "DINO against the kernel's scheduler, mean slowdown",
                 "no figure in the introduction that could be read",
                 Estimate::percent_above_one(&dino).in_percent(),
@@ -285,6 +306,7 @@ mod tests {
             variation: unfairness - 1.0,
             turnaround_s: 10.0 * unfairness,
             worst_against_stock: unfairness,
+            counted: Counted { divisions: 4, sweeps: 1, steps: 3, share: 0.02 },
         }
     }
 
@@ -322,6 +344,8 @@ mod tests {
             assert!(figure.column("over the best %").contains(&"10.0"));
             assert!(figure.column("+-").contains(&"158.8"));
             assert!(figure.column("worst program").contains(&"1.50"));
+            assert!(figure.column("divisions a run").contains(&"4.0"));
+            assert!(figure.column("sampled %").contains(&"2.00"));
         }
         let nodes = measured.on_nodes();
         assert_eq!(nodes.column("over the best %"), ["20.00"; POLICIES.len()]);

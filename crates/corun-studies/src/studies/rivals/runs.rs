@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use super::held::Held;
 use crate::harness::StudyInputs;
 use crate::simulate::TunedPolicy;
-use crate::studies::lfoc::by_class;
+use crate::studies::lfoc::{Counted, by_class, counted};
 use crate::studies::partitioning::PartitionedLlc;
 
 /// Without a policy: the LLC is whole.
@@ -76,6 +76,8 @@ pub(super) struct MixRun {
     pub(super) turnaround_s: f64,
     /// The program that suffers most: its slowdown over that under stock Linux.
     pub(super) worst_against_stock: f64,
+    /// How often the cache was divided, and how long programs were sampled.
+    pub(super) counted: Counted,
 }
 
 /// A mix under all.
@@ -162,5 +164,6 @@ fn judged(run: &RunResult, stock: &[f64]) -> MixRun {
         variation: corun_metrics::spread(&slowdowns).unwrap_or(f64::NAN),
         turnaround_s: run.apps.iter().map(first).fold(0.0, f64::max),
         worst_against_stock: worse.fold(0.0, f64::max),
+        counted: counted(run),
     }
 }
