@@ -4,6 +4,9 @@ use super::BASELINE;
 use super::runs::{MixResult, Suffered};
 use crate::harness::{Estimate, Figure};
 
+/// The row of the best placements by phase.
+const BY_MOMENT: &str = "best of each moment";
+
 /// All policies on one machine, or on all.
 pub(super) struct Ranked {
     machine: String,
@@ -19,12 +22,12 @@ struct Row {
     mean: f64,
     interval: Option<f64>,
     /// Of the slowest program.
-    worst: f64,
-    unfairness: f64,
+    worst: Option<f64>,
+    unfairness: Option<f64>,
     /// Share of what the kernel's scheduler leaves, 100 at the optimum.
     of_room: Option<f64>,
     /// The mix that does worst against the kernel's scheduler.
-    behind_default: f64,
+    behind_default: Option<f64>,
 }
 
 /// So many mixes, in words.
@@ -62,11 +65,13 @@ pub(super) fn by_mix(policies: &[&str], results: &[MixResult]) -> Vec<Figure> {
     machines.dedup();
     let row = |result: &MixResult| {
         let loss = |policy: &Option<Suffered>| match policy {
-            Some(one) => format!("{:.2}", 100.0 * (one.mean / result.best.mean - 1.0)),
+            Some(one) => format!("{:.2}", 100.0 * (one.mean / result.best.held.mean - 1.0)),
             None => "-".to_owned(),
         };
+        let by_moment = format!("{:.2}", 100.0 * (result.best.moments.best_over_held() - 1.0));
         std::iter::once(result.programs.join(" "))
             .chain(result.by_policy.iter().map(loss))
+            .chain([by_moment])
             .collect()
     };
     let figure = |machine: &&str| {
@@ -75,7 +80,7 @@ pub(super) fn by_mix(policies: &[&str], results: &[MixResult]) -> Vec<Figure> {
             format!("Each mix on {machine}"),
             "Loss of the mean slowdown against the best placement held throughout, in %.",
         );
-        let header = std::iter::once("mix").chain(policies.iter().copied());
+        let header = std::iter::once("mix").chain(policies.iter().copied()).chain([BY_MOMENT]);
         figure.header = header.map(str::to_owned).collect();
         let own = results.iter().filter(|one| one.machine == **machine);
         figure.rows = own.map(row).collect();
@@ -88,11 +93,15 @@ impl Ranked {
     fn of(machine: &str, policies: &[&str], results: &[&MixResult]) -> Self {
         let baseline = policies.iter().position(|&policy| policy == BASELINE);
         let row = |(place, policy): (usize, &&str)| Row::of(policy, place, baseline, results);
-        let rows = policies.iter().enumerate().filter_map(row).collect();
-        let proven = results.iter().filter(|result| result.is_proven).count();
+        let rows = policies.iter().enumerate().filter_map(row);
+        let rows = rows.chain([Row::by_moment(baseline, results)]).collect();
+        let proven = results.iter().filter(|result| result.best.is_proven).count();
+        let moments = results.iter().filter(|result| result.best.moments.is_proven).count();
         let about = format!(
             "{}; of {proven} all best placements are proven. Room: how much of the way from the kernel's \
-             scheduler to the best placement a policy goes.",
+             scheduler to the best placement a policy goes. Best of each moment: the best placement for the phases of \
+             a moment, with moves for nothing, over the one held throughout, by the model and on average over moments; \
+             of {moments} the best of all moments are proven, of the others it is a bound.",
             mixes(results.len())
         );
         Self { machine: machine.to_owned(), about, rows }
@@ -115,6 +124,11 @@ impl Ranked {
     }
 }
 
+/// How much of the way from the default's loss to none; none where there is no way to go.
+fn of_room(default: f64, loss: f64) -> Option<f64> {
+    (default > 0.01).then(|| 100.0 * (default - loss) / default)
+}
+
 impl Row {
     fn of(
         policy: &str,
@@ -123,7 +137,7 @@ impl Row {
         results: &[&MixResult],
     ) -> Option<Self> {
         let of = |result: &&MixResult| {
-            Some((result.best, result.by_policy[place]?, result.by_policy[baseline?]))
+            Some((result.best.held, result.by_policy[place]?, result.by_policy[baseline?]))
         };
         let own: Vec<(Suffered, Suffered, Option<Suffered>)> =
             results.iter().filter_map(of).collect();
@@ -147,16 +161,36 @@ impl Row {
             mixes: own.len(),
             mean: loss,
             interval: Estimate::of(&losses).interval,
-            worst: mean(&over(|one| one.worst))?,
-            unfairness: mean(&over(|one| one.unfairness))?,
-            of_room: (default > 0.01).then(|| 100.0 * (default - loss) / default),
-            behind_default: behind.fold(f64::NEG_INFINITY, f64::max),
+            worst: Some(mean(&over(|one| one.worst))?),
+            unfairness: Some(mean(&over(|one| one.unfairness))?),
+            of_room: of_room(default, loss),
+            behind_default: behind.reduce(f64::max),
         })
+    }
+
+    /// What the best placement of each moment gains on the one held throughout, as a loss below 0.
+    fn by_moment(baseline: Option<usize>, results: &[&MixResult]) -> Self {
+        let losses: Vec<f64> =
+            results.iter().map(|one| 100.0 * (one.best.moments.best_over_held() - 1.0)).collect();
+        let Estimate { mean, interval } = Estimate::of(&losses);
+        let default = baseline.and_then(|place| Self::of(BASELINE, place, baseline, results));
+        Self {
+            policy: BY_MOMENT.to_owned(),
+            mixes: results.len(),
+            mean,
+            interval,
+            worst: None,
+            unfairness: None,
+            of_room: default.and_then(|one| of_room(one.mean, mean)),
+            behind_default: None,
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::moments::Moments;
+    use super::super::runs::Best;
     use super::*;
 
     fn suffered(mean: f64) -> Suffered {
@@ -167,8 +201,11 @@ mod tests {
         MixResult {
             machine: machine.to_owned(),
             programs: vec!["p".to_owned(), "q".to_owned()],
-            best: suffered(best),
-            is_proven: true,
+            best: Best {
+                held: suffered(best),
+                is_proven: true,
+                moments: Moments { held: 1.25, best: 1.0, is_proven: true },
+            },
             by_policy: vec![Some(suffered(default)), other.map(suffered)],
         }
     }
@@ -180,11 +217,14 @@ mod tests {
         let results = [result("a", 1.0, 1.2, Some(1.1)), result("a", 1.0, 1.1, Some(1.12))];
         let ranked = rank(&["linux-default", "x"], &results, "one");
         assert_eq!(ranked.len(), 1);
-        let [default, other] = &ranked[0].rows[..] else { panic!("two policies") };
+        let [default, other, by_moment] = &ranked[0].rows[..] else { panic!("two policies, and the best") };
         assert!((default.mean - 15.0).abs() < 1e-9 && default.of_room.unwrap().abs() < 1e-9);
-        assert!((other.mean - 11.0).abs() < 1e-9 && (other.worst - 11.0).abs() < 1e-9);
+        assert!((other.mean - 11.0).abs() < 1e-9 && (other.worst.unwrap() - 11.0).abs() < 1e-9);
         assert!((other.of_room.unwrap() - 100.0 * 4.0 / 15.0).abs() < 1e-9);
-        assert!((other.behind_default - 100.0 * (1.12 / 1.1 - 1.0)).abs() < 1e-9);
+        assert!((other.behind_default.unwrap() - 100.0 * (1.12 / 1.1 - 1.0)).abs() < 1e-9);
+        // 1 / 1.25 - 1 = -20 %, which is 20 / 15 of the way beyond the best that is held.
+        assert!((by_moment.mean + 20.0).abs() < 1e-9 && by_moment.worst.is_none());
+        assert!((by_moment.of_room.unwrap() - 100.0 * 35.0 / 15.0).abs() < 1e-9);
         // Losses of 10 and 12: a standard error of 1, one degree of freedom.
         assert!((other.interval.unwrap() - 12.706).abs() < 1e-6);
     }
@@ -199,7 +239,7 @@ mod tests {
         let ranked = rank(&["linux-default", "x"], &results, "one");
         let names: Vec<(&str, usize)> =
             ranked.iter().map(|one| (one.machine.as_str(), one.rows.len())).collect();
-        assert_eq!(names, [("all machines of several LLCs", 2), ("a", 2), ("b", 1), ("one", 2)]);
+        assert_eq!(names, [("all machines of several LLCs", 3), ("a", 3), ("b", 2), ("one", 3)]);
         let of_all = |place: usize| ranked[0].rows[place].mixes;
         assert_eq!([of_all(0), of_all(1)], [2, 1]);
     }
@@ -214,7 +254,10 @@ mod tests {
         ];
         let figures = by_mix(&["linux-default", "x"], &results);
         let rows: Vec<&[Vec<String>]> = figures.iter().map(|one| one.rows.as_slice()).collect();
-        assert_eq!(rows, [&[["p q", "20.00", "10.00"]][..], &[["p q", "50.00", "-"], ["p q", "0.00", "0.00"]]]);
-        assert_eq!(figures[1].header, ["mix", "linux-default", "x"]);
+        assert_eq!(rows, [
+                &[["p q", "20.00", "10.00", "-20.00"]][..],
+                &[["p q", "50.00", "-", "-20.00"], ["p q", "0.00", "0.00", "-20.00"]]
+            ]);
+        assert_eq!(figures[1].header, ["mix", "linux-default", "x", BY_MOMENT]);
     }
 }

@@ -7,7 +7,7 @@ use corun_app::{Error, Result};
 use corun_report::{json, write_file};
 use serde::{Deserialize, Serialize};
 
-use super::runs::Suffered;
+use super::runs::{Best, Suffered};
 
 /// The folder, and by what settings its runs were made.
 #[derive(Debug, Clone)]
@@ -21,8 +21,8 @@ pub(super) struct Folder {
 pub(super) struct KeptMix {
     settings: String,
     pub(super) programs: Vec<String>,
-    /// The best placements, and whether they are proven; none where they were not searched yet.
-    pub(super) best: Option<(Suffered, bool)>,
+    /// None where the best placements were not searched yet.
+    pub(super) best: Option<Best>,
     /// By policy; none where a policy is not for the machine.
     pub(super) by_policy: BTreeMap<String, Option<Suffered>>,
 }
@@ -84,6 +84,7 @@ impl Folder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::studies::ranking::moments::Moments;
 
     /// What is written is read again, to the last bit; runs of other settings or programs are refused by name.
     #[test]
@@ -94,7 +95,8 @@ mod tests {
         let mut kept = own.read("m", 7, &["p", "q"]).unwrap();
         assert_eq!((kept.best, kept.by_policy.len()), (None, 0));
         let suffered = Suffered { mean: 1.1, worst: 4.0 / 3.0, unfairness: 0.1 + 0.2 };
-        kept.best = Some((suffered, true));
+        let moments = Moments { held: 1.1, best: 1.0 / 3.0, is_proven: false };
+        kept.best = Some(Best { held: suffered, is_proven: true, moments });
         kept.by_policy = BTreeMap::from([("x".to_owned(), Some(suffered)), ("y".to_owned(), None)]);
         own.write("m", 7, &kept).unwrap();
         assert_eq!(own.read("m", 7, &["p", "q"]).unwrap(), kept);

@@ -3,6 +3,7 @@
 
 mod figures;
 mod kept;
+mod moments;
 mod runs;
 
 use std::path::PathBuf;

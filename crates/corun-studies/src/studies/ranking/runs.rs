@@ -14,6 +14,7 @@ use rand_pcg::Pcg64Mcg;
 use serde::{Deserialize, Serialize};
 
 use super::kept::{Folder, KeptMix};
+use super::moments::Moments;
 use crate::harness::StudyInputs;
 use crate::simulate::{drawable, loaded_by_name, model_of};
 
@@ -46,15 +47,23 @@ pub(super) struct Suffered {
     pub(super) unfairness: f64,
 }
 
+/// What could be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(super) struct Best {
+    /// The best placement for each objective, held throughout.
+    pub(super) held: Suffered,
+    /// Are all three proven to be the best of the model?
+    pub(super) is_proven: bool,
+    /// The best placement of each moment beside the one of the least mean slowdown that is held.
+    pub(super) moments: Moments,
+}
+
 /// A mix on a machine.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct MixResult {
     pub(super) machine: String,
     pub(super) programs: Vec<String>,
-    /// The best placement for each objective, held throughout.
-    pub(super) best: Suffered,
-    /// Are all three proven to be the best of the model?
-    pub(super) is_proven: bool,
+    pub(super) best: Best,
     /// In the order of the policies; none where a policy is not for this machine.
     pub(super) by_policy: Vec<Option<Suffered>>,
 }
@@ -142,11 +151,11 @@ impl<'a> Contest<'a> {
             Some(folder) => folder.read(self.machine, seed, &names)?,
             None => KeptMix::default(),
         };
-        let (best, is_proven) = match kept.best {
+        let best = match kept.best {
             Some(best) => best,
-            None => self.best(&setup)?,
+            None => self.best(&setup, seed)?,
         };
-        kept.best = Some((best, is_proven));
+        kept.best = Some(best);
         for &policy in self.policies {
             if !kept.by_policy.contains_key(policy) {
                 let suffered = self.under(&setup, policy)?;
@@ -158,7 +167,7 @@ impl<'a> Contest<'a> {
         }
         let by_policy = self.policies.iter().map(|&policy| kept.by_policy[policy]).collect();
         let programs = names.into_iter().map(str::to_owned).collect();
-        Ok(MixResult { machine: self.machine.to_owned(), programs, best, is_proven, by_policy })
+        Ok(MixResult { machine: self.machine.to_owned(), programs, best, by_policy })
     }
 
     fn under(&self, setup: &ComparisonSetup, policy: &str) -> Result<Option<Suffered>> {
@@ -181,8 +190,9 @@ impl<'a> Contest<'a> {
         Ok(Suffered::over(&runs))
     }
 
-    /// The best placements by the model, one for each objective, and what programs suffer in them.
-    fn best(&self, setup: &ComparisonSetup) -> Result<(Suffered, bool)> {
+    /// The best placements by the model, one for each objective, and what programs suffer in them; and the best placement of
+    /// each of some moments, which `seed` draws.
+    fn best(&self, setup: &ComparisonSetup, seed: u64) -> Result<Best> {
         let programs: Vec<Arc<LoadedProgram>> =
             setup.apps.iter().map(|app| app.program.clone()).collect();
         let problem = PlacementProblem::new(&self.model, &programs)?;
@@ -191,16 +201,18 @@ impl<'a> Contest<'a> {
             cancel: Some(self.inputs.cancel.flag()),
             ..SearchLimits::default()
         };
-        let mut proven = true;
-        let mut held = |objective| -> Result<Suffered> {
+        let mut is_proven = true;
+        let mut held = |objective| -> Result<(Suffered, Vec<usize>)> {
             let found = problem.placer()?.solve(objective, Goal::Best, &limits);
-            proven &= found.proven;
+            is_proven &= found.proven;
             let run = setup.held(&found.cpu, self.inputs.cancel.flag())?;
-            Suffered::over(&[run]).ok_or_else(|| Error::input("a program got nothing done"))
+            let suffered = Suffered::over(&[run]);
+            Ok((suffered.ok_or_else(|| Error::input("a program got nothing done"))?, found.cpu))
         };
-        let mean = held(Objective::MeanSlowdown)?.mean;
-        let worst = held(Objective::MaxSlowdown)?.worst;
-        let unfairness = held(Objective::Unfairness)?.unfairness;
-        Ok((Suffered { mean, worst, unfairness }, proven))
+        let (of_mean, cpus) = held(Objective::MeanSlowdown)?;
+        let worst = held(Objective::MaxSlowdown)?.0.worst;
+        let unfairness = held(Objective::Unfairness)?.0.unfairness;
+        let moments = Moments::of(&self.model, &programs, &cpus, seed, &limits)?;
+        Ok(Best { held: Suffered { mean: of_mean.mean, worst, unfairness }, is_proven, moments })
     }
 }
