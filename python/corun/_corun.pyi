@@ -291,6 +291,7 @@ def simulate(
     seed: int,
     instructions: int | None,
     options: ModelOptions | None,
+    as_live: str | None,
 ) -> Run: ...
 def place(
     apps: Sequence[str],

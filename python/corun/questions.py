@@ -113,6 +113,7 @@ def simulate(
     seed: int = 1,
     instructions: int | None = None,
     options: _corun.ModelOptions | None = None,
+    as_live: str | None = None,
 ) -> Run:
     """One run of a policy; parameters as of :func:`compare`.
 
@@ -127,6 +128,7 @@ def simulate(
         seed,
         instructions,
         options,
+        as_live,
     )
     return Run(native)
 

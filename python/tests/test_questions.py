@@ -45,6 +45,16 @@ def test_a_run_of_a_comparison_is_the_run_alone(comparison, four):
         comparison.run("di")
 
 
+def test_a_run_as_live_is_the_run_of_a_comparison_as_live(four):
+    poorly = "noise=0.05,failed=0.05,tick-ms=200"
+    compared = corun.compare(four, policies=["dio-2010"], seeds=1, as_live=poorly)
+    alone = corun.simulate("dio-2010", four, as_live=poorly)
+    assert alone.document == compared.run("dio-2010").document
+    assert alone.document != corun.simulate("dio-2010", four).document
+    with pytest.raises(corun.InputError, match="--as-live: noise: found `loud`"):
+        corun.simulate("dio-2010", four, as_live="noise=loud")
+
+
 def test_a_run_says_who_was_where_and_why(comparison):
     run = comparison.run("dio-2010")
     placements = run.placements

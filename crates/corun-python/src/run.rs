@@ -61,7 +61,7 @@ impl Run {
 
 /// One run of a policy with a seed.
 #[pyfunction]
-#[pyo3(signature = (policy, mix, machine, library, seed, instructions, options))]
+#[pyo3(signature = (policy, mix, machine, library, seed, instructions, options, as_live))]
 #[expect(clippy::too_many_arguments, reason = "python/corun gives them names and defaults")]
 pub(crate) fn simulate(
     py: Python<'_>,
@@ -72,14 +72,19 @@ pub(crate) fn simulate(
     seed: u64,
     instructions: Option<u64>,
     options: Option<&ModelOptions>,
+    as_live: Option<&str>,
 ) -> PyResult<Run> {
     let exception = PolicyException::default();
     let policies = Some(vec![policy::policy_spec(policy, &exception)?]);
     let instructions = input::count("instructions", instructions, (1, MOST_INSTRUCTIONS))?;
+    let observation = as_live.map(corun_app::parse_observation).transpose().map_err(raised)?;
     let asked =
         ComparisonRequest { instructions, ..asked(mix, machine, library, policies, options) };
     let done = interruptible(py, |stop| {
-        let setup = ComparisonSetup::new(asked)?;
+        let mut setup = ComparisonSetup::new(asked)?;
+        if let Some(observation) = observation {
+            setup.observe(observation, true)?;
+        }
         let chosen = &setup.policies[0];
         let result = setup.run(chosen, seed, stop)?;
         Ok(Run::of(&setup, result, chosen.name(), seed))
