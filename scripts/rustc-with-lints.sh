@@ -49,9 +49,9 @@ fi
 # Most of what these tests run is the libraries, which stay optimised: so built, they take a fifth to four fifths of the CPU time
 # and run as long. docs/benchmarks.md has figures, also of those that would run longer.
 cheap=()
-if [[ -n $is_test && $source =~ ^crates/corun-((cache|optimal|policy|profile|scx)/src/lib.rs$|(model|optimal)/tests/) ]]; then
+if [[ -n $is_test && $source =~ ^crates/corun-((cache|optimal|policy|profile|scx|sim)/src/lib.rs$|(model|optimal|sim)/tests/) ]]; then
   cheap=(-C opt-level=0)
-elif [[ -n $is_test && $source =~ ^crates/corun-(model|sim)/src/lib.rs$ ]]; then
+elif [[ -n $is_test && $source == crates/corun-model/src/lib.rs ]]; then
   cheap=(-C opt-level=1)
 fi
 "$bin/clippy-driver" "$@" "${cheap[@]}"

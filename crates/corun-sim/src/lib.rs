@@ -5,10 +5,16 @@
 //! every thread makes progress at the rate that corun-model gives. What is modelled and what is
 //! not stands in `docs/simulator.md`.
 
+// The files that unit tests share with tests/simulator name the crate as those do.
+#[cfg(test)]
+extern crate self as corun_sim;
+
 mod actions;
 mod backend;
 mod balance;
 mod barrier;
+#[cfg(test)]
+mod books_tests;
 mod cache;
 mod caps;
 mod dispatch;
@@ -27,8 +33,6 @@ mod result;
 mod service;
 mod slots;
 mod tables;
-#[cfg(test)]
-mod tests;
 mod thread;
 mod timers;
 

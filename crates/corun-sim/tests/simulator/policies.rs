@@ -12,8 +12,8 @@ use corun_profile::Method;
 use corun_runtime::RuntimeError;
 
 use super::fixture::*;
-use crate::error::ActionError;
-use crate::{AppSpec, Experiment, Hooks, SimError, SimulationSettings};
+use corun_sim::ActionError;
+use corun_sim::{AppSpec, Experiment, Hooks, SimError, SimulationSettings};
 
 fn two_calm(method: Method) -> (Arc<corun_model::Model>, Experiment) {
     let model = model(machine(1, 2, 2, 1));
@@ -55,13 +55,14 @@ fn needs_are_checked_before_the_start() {
 fn each_kind_of_action_has_one_owner() {
     let (_, experiment) = two_calm(Method::FirstRun);
     let policy = || Box::new(deciding(SECOND, &[ActionKind::Place], |_| Plan::none()));
-    let error = crate::run(&experiment, vec![policy(), policy()], Hooks::default()).unwrap_err();
+    let error =
+        corun_sim::run(&experiment, vec![policy(), policy()], Hooks::default()).unwrap_err();
     assert!(
         matches!(error, SimError::Runtime(RuntimeError::TwoOwners { kind: ActionKind::Place, .. })),
         "{error}"
     );
     let other = Box::new(deciding(SECOND, &[ActionKind::Partition], |_| Plan::none()));
-    crate::run(&experiment, vec![policy(), other], Hooks::default()).unwrap();
+    corun_sim::run(&experiment, vec![policy(), other], Hooks::default()).unwrap();
 }
 
 #[test]
@@ -213,7 +214,7 @@ fn partitions_protect() {
         },
     };
     let closed = run_under(&one, split).unwrap();
-    let slowdown = |result: &crate::RunResult| result.apps[0].slowdown.unwrap();
+    let slowdown = |result: &corun_sim::RunResult| result.apps[0].slowdown.unwrap();
     assert!(slowdown(&closed) < slowdown(&open) - 0.05, "{open:?} {closed:?}");
 }
 
@@ -295,7 +296,7 @@ fn partitioning_runs_beside_placement() {
             .map(|name| corun_policy::build(name, &options).unwrap())
             .into_iter()
             .collect();
-        let result = crate::run(&one, policies, Hooks::default()).unwrap();
+        let result = corun_sim::run(&one, policies, Hooks::default()).unwrap();
         let of_kind =
             |kind: ActionKind| result.log.iter().filter(|step| step.action.kind() == kind).count();
         assert!(of_kind(ActionKind::Place) > 0, "{}", entry.name);
@@ -306,7 +307,7 @@ fn partitioning_runs_beside_placement() {
     }
     let alone = |name: &str| {
         let policies = vec![corun_policy::build(name, &options).unwrap()];
-        crate::run(&one, policies, Hooks::default()).unwrap().apps[0].slowdown.unwrap()
+        corun_sim::run(&one, policies, Hooks::default()).unwrap().apps[0].slowdown.unwrap()
     };
     assert!(alone("lfoc") < alone("linux-default"), "lfoc confines the streaming program");
 }
@@ -326,7 +327,7 @@ fn nobody_is_moved_while_somebody_is_sampled() {
     let moves = |names: &[&str]| {
         let build = |name| corun_policy::build(name, &corun_policy::BuildOptions::default());
         let policies = names.iter().map(|name| build(name).unwrap()).collect();
-        let result = crate::run(&one, policies, Hooks::default()).unwrap();
+        let result = corun_sim::run(&one, policies, Hooks::default()).unwrap();
         let mut sampling = [false; 2];
         let (mut sampled, mut moved, mut moved_meanwhile) = (0, 0, 0);
         for entry in &result.log {
@@ -452,7 +453,7 @@ fn shipped_policies_run() {
         let one = Experiment { seed, ..experiment(&model, apps.clone(), Method::Restart3) };
         let options = BuildOptions { seed, ..BuildOptions::default() };
         let policy = corun_policy::build(name, &options).unwrap();
-        let result = crate::run(&one, vec![policy], Hooks::default()).unwrap();
+        let result = corun_sim::run(&one, vec![policy], Hooks::default()).unwrap();
         result.apps.iter().map(|app| app.slowdown.unwrap()).sum::<f64>() / 4.0
     };
     let over_seeds = |name: &str| (0..8).map(|seed| mean(name, seed)).sum::<f64>() / 8.0;
@@ -467,15 +468,15 @@ fn a_caller_can_stop_and_watch() {
     let cancel = AtomicBool::new(true);
     let hooks = Hooks { cancel: Some(&cancel), progress: None };
     let policy = || Box::new(deciding(1_000_000, &[ActionKind::Place], |_| Plan::none()));
-    let error = crate::run(&experiment, vec![policy()], hooks).unwrap_err();
+    let error = corun_sim::run(&experiment, vec![policy()], hooks).unwrap_err();
     assert_eq!(error, SimError::Cancelled);
     let mut last = 0.0;
-    let mut progress = |now: crate::Progress| {
+    let mut progress = |now: corun_sim::Progress| {
         assert!(now.share >= last && now.share <= 1.0);
         last = now.share;
     };
     let hooks = Hooks { cancel: None, progress: Some(&mut progress) };
-    crate::run(&experiment, vec![policy()], hooks).unwrap();
+    corun_sim::run(&experiment, vec![policy()], hooks).unwrap();
     assert!(last > 0.5);
 }
 
@@ -483,7 +484,7 @@ fn a_caller_can_stop_and_watch() {
 fn a_run_that_cannot_end_is_an_error() {
     let (_, mut experiment) = two_calm(Method::Restart3);
     experiment.settings.limit = Nanoseconds(SECOND / 10);
-    let error = crate::run(&experiment, vec![], Hooks::default()).unwrap_err();
+    let error = corun_sim::run(&experiment, vec![], Hooks::default()).unwrap_err();
     assert!(matches!(error, SimError::TimeLimit { .. }), "{error}");
 
     let (_, experiment) = two_calm(Method::FirstRun);
@@ -509,7 +510,7 @@ fn figures_that_cannot_be_are_refused() {
         let mut app = AppSpec::new(calm(&model, SECOND));
         change(&mut app);
         let one = Experiment { apps: vec![app], ..good.clone() };
-        crate::run(&one, vec![], Hooks::default()).unwrap_err().to_string()
+        corun_sim::run(&one, vec![], Hooks::default()).unwrap_err().to_string()
     };
     assert!(with(|app| app.threads = 0).contains("threads"));
     assert!(with(|app| app.weight = f64::NAN).contains("weight is NaN"));
@@ -517,5 +518,5 @@ fn figures_that_cannot_be_are_refused() {
     assert!(with(|app| app.home = Some(4)).contains("home is 4"));
     assert!(with(|app| app.may_run_on = Some("17".parse().unwrap())).contains("may_run_on is 17"));
     let none = Experiment { apps: vec![], ..good };
-    assert_eq!(crate::run(&none, vec![], Hooks::default()).unwrap_err(), SimError::NoApps);
+    assert_eq!(corun_sim::run(&none, vec![], Hooks::default()).unwrap_err(), SimError::NoApps);
 }

@@ -9,7 +9,7 @@ use corun_policy::{
 use corun_profile::{Io, Method};
 
 use super::fixture::*;
-use crate::{AppSpec, Experiment, Hooks, SimulationSettings};
+use corun_sim::{AppSpec, Experiment, Hooks, SimulationSettings};
 
 const SLOT: Nanoseconds = Nanoseconds(200_000_000);
 const MS: u64 = 1_000_000;
@@ -141,7 +141,7 @@ fn crowded(policy: &str, parameters: &[(&str, f64)], did: fn(&Action) -> bool) -
     for seed in 0..4 {
         one.seed = seed;
         let policy = corun_policy::build(policy, &options).unwrap();
-        let result = crate::run(&one, vec![policy], Hooks::default()).unwrap();
+        let result = corun_sim::run(&one, vec![policy], Hooks::default()).unwrap();
         sum += result.apps[..4].iter().map(|app| app.completion_s[0]).sum::<f64>();
         acted |= result.log.iter().any(|entry| did(&entry.action));
     }
@@ -169,7 +169,7 @@ fn sleeping_threads_and_ends_do_not_break_an_order() {
     apps[3].io = Some(Io { cpu_ms: 2.0, wait_ms: 5.0 });
     let one = experiment(&model, apps, Method::FirstRun);
     let vbsc = corun_policy::build("vbsc", &BuildOptions::default()).unwrap();
-    let result = crate::run(&one, vec![vbsc], Hooks::default()).unwrap();
+    let result = corun_sim::run(&one, vec![vbsc], Hooks::default()).unwrap();
     for (place, app) in result.apps.iter().enumerate() {
         assert_eq!(app.completion_s.len(), usize::from(place != 2), "{place}");
     }

@@ -8,7 +8,7 @@ use corun_policy::{ActionKind, Nanoseconds, Plan, View};
 use corun_profile::{Method, Service};
 
 use super::fixture::*;
-use crate::{AppSpec, Experiment, RunResult, ServiceResult, SimError};
+use corun_sim::{AppSpec, Experiment, RunResult, ServiceResult, SimError};
 
 /// Instructions of a request: at the 2 GHz and the IPC of a calm program some 0.2 to 0.5 ms.
 const REQUEST: f64 = 1e6;
@@ -143,7 +143,7 @@ fn a_killed_service_counts_what_it_answered() {
 fn a_service_alone_never_ends() {
     let model = model(machine(1, 1, 2, 1));
     let one = experiment(&model, vec![service(&model, 1, 0.5, None)], Method::Restart3);
-    let error = crate::run(&one, vec![], Default::default()).unwrap_err();
+    let error = corun_sim::run(&one, vec![], Default::default()).unwrap_err();
     assert!(matches!(&error, SimError::App { field: "service", .. }), "{error}");
 }
 

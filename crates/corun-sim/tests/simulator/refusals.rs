@@ -9,7 +9,7 @@ use corun_policy::{
 use corun_profile::Method;
 
 use super::fixture::*;
-use crate::{AppSpec, Experiment, Observation, SimulationSettings};
+use corun_sim::{AppSpec, Experiment, Observation, SimulationSettings};
 
 /// What a policy under test asked for, and what it was told is not in force.
 struct Tap {

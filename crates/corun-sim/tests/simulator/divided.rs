@@ -10,7 +10,7 @@ use corun_profile::{Io, Method, Service};
 use proptest::prelude::*;
 
 use super::fixture::*;
-use crate::{AppSpec, Experiment, Observation, RunResult, SimError, SimulationSettings};
+use corun_sim::{AppSpec, Experiment, Observation, RunResult, SimError, SimulationSettings};
 
 /// Cycles between two looks of the policy: 25 ms.
 const INTERVAL_CYCLES: f64 = 5e7;
@@ -136,7 +136,7 @@ fn corun(scenario: &Scenario) -> Box<dyn Policy> {
 
 fn run_corun(scenario: &Scenario, observation: Option<Observation>) -> Result<RunResult, SimError> {
     let experiment = Experiment { observation, ..experiment_of(scenario) };
-    crate::run(&experiment, vec![corun(scenario)], Default::default())
+    corun_sim::run(&experiment, vec![corun(scenario)], Default::default())
 }
 
 /// How often an LLC was divided anew.

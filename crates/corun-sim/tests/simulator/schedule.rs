@@ -8,7 +8,7 @@ use corun_policy::{Action, ActionKind, Nanoseconds, Plan};
 use corun_profile::{Io, Method};
 
 use super::fixture::*;
-use crate::{AppSpec, Experiment, SimulationSettings, run_pinned};
+use corun_sim::{AppSpec, Experiment, SimulationSettings, run_pinned};
 
 #[test]
 fn two_on_a_cpu_get_half_each() {

@@ -4,7 +4,7 @@ use corun_policy::Nanoseconds;
 use corun_profile::{App, Method, Mix};
 
 use super::fixture::*;
-use crate::{AppSpec, SimError, apps_from_mix};
+use corun_sim::{AppSpec, SimError, apps_from_mix};
 
 fn mix(apps: Vec<App>) -> Mix {
     Mix { version: 1, machine: None, seeds: None, method: Method::Restart3, apps }

@@ -8,7 +8,7 @@ use corun_policy::Nanoseconds;
 use corun_profile::{Io, Method};
 
 use super::fixture::*;
-use crate::{AppSpec, RunResult, run_pinned};
+use corun_sim::{AppSpec, RunResult, run_pinned};
 
 #[test]
 fn a_program_alone_has_no_slowdown() {

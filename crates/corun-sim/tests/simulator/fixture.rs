@@ -13,7 +13,7 @@ use corun_profile::{
     Recording, Stretch,
 };
 
-use crate::{AppSpec, Experiment, RunResult, SimError};
+use corun_sim::{AppSpec, Experiment, RunResult, SimError};
 
 pub(super) const MIB: u64 = 1 << 20;
 pub(super) const SECOND: u64 = 1_000_000_000;
@@ -141,14 +141,14 @@ pub(super) fn experiment(model: &Arc<Model>, apps: Vec<AppSpec>, method: Method)
 }
 
 pub(super) fn run(experiment: &Experiment) -> RunResult {
-    crate::run(experiment, vec![], Default::default()).unwrap()
+    corun_sim::run(experiment, vec![], Default::default()).unwrap()
 }
 
 pub(super) fn run_under(
     experiment: &Experiment,
     policy: impl Policy + 'static,
 ) -> Result<RunResult, SimError> {
-    crate::run(experiment, vec![Box::new(policy)], Default::default())
+    corun_sim::run(experiment, vec![Box::new(policy)], Default::default())
 }
 
 /// A policy from two closures.

@@ -1,4 +1,4 @@
-//! Tests of the simulator as a whole.
+//! The simulator as a whole, from outside.
 
 mod barriers;
 mod divided;
@@ -7,6 +7,7 @@ mod mix;
 mod policies;
 mod properties;
 mod refusals;
+mod scenario;
 mod schedule;
 mod services;
 mod slots;

@@ -9,7 +9,7 @@ use corun_policy::{ActionKind, Plan, View};
 use corun_profile::{Barrier, Method, Waiting};
 
 use super::fixture::*;
-use crate::{AppResult, AppSpec, RunResult, SimError, SimulationSettings, run_pinned};
+use corun_sim::{AppResult, AppSpec, RunResult, SimError, SimulationSettings, run_pinned};
 
 const EVERY: u64 = 100_000_000;
 
@@ -152,7 +152,7 @@ fn barriers_that_cannot_be_are_refused() {
     let both = AppSpec { io: Some(io), ..threads(&model, 2, Some(Waiting::Spin)) };
     for app in [short, both] {
         let one = experiment(&model, vec![app], Method::FirstRun);
-        let refused = crate::run(&one, vec![], Default::default());
+        let refused = corun_sim::run(&one, vec![], Default::default());
         assert!(matches!(refused, Err(SimError::App { field: "barrier", .. })), "{refused:?}");
     }
 }
