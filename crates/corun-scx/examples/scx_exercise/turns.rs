@@ -63,11 +63,36 @@ impl Turns {
         waits
     }
 
-    /// The most that another thread began during the wait, of the threads that wait in the same queue.
-    pub(crate) fn most_of_another(&self, wait: &Wait, queue: &[u32]) -> usize {
-        let others = queue.iter().filter(|&&tid| tid != wait.tid);
-        let begun = |tid: u32| self.begun(wait.since_ns, wait.until_ns, |turn| turn.tid == tid);
-        others.map(|&tid| begun(tid)).max().unwrap_or_default()
+    /// The most slices that another thread of the same queue took during the wait, before the last turn that it began. A
+    /// turn takes a slice, or less where it was cut short: by a thread of the kernel, or for a way home after a spill.
+    pub(crate) fn most_slices_of_another(&self, wait: &Wait, queue: &[u32], slice_ns: u64) -> f64 {
+        let slices = |tid: u32| {
+            let of_it = self.turns.iter().filter(|turn| turn.tid == tid);
+            let begun =
+                of_it.filter(|turn| (wait.since_ns..wait.until_ns).contains(&turn.since_ns));
+            let lengths = begun.map(|turn| turn.until_ns - turn.since_ns);
+            let mut slices: Vec<f64> =
+                lengths.map(|length| length.min(slice_ns) as f64 / slice_ns as f64).collect();
+            slices.pop();
+            slices.iter().sum()
+        };
+        queue.iter().filter(|&&tid| tid != wait.tid).map(|&tid| slices(tid)).fold(0.0, f64::max)
+    }
+
+    /// The turns of a queue's threads from a wait's begin to its end, each with the microseconds since the begin.
+    pub(crate) fn around(&self, wait: &Wait, queue: &[u32]) -> String {
+        let micros = |at: u64| (at as i128 - i128::from(wait.since_ns)) / 1000;
+        let is_near = |turn: &&Turn| {
+            queue.contains(&turn.tid)
+                && turn.until_ns >= wait.since_ns
+                && turn.since_ns <= wait.until_ns
+        };
+        let told = |turn: &Turn| {
+            let (cpu, until) = (turn.cpu.map(|cpu| cpu.0), micros(turn.until_ns.min(u64::MAX / 4)));
+            format!("{} on CPU {cpu:?} {}..{until} us", turn.tid, micros(turn.since_ns))
+        };
+        let turns: Vec<String> = self.turns.iter().filter(is_near).map(told).collect();
+        format!("{} waits {} us; {}", wait.tid, micros(wait.until_ns), turns.join("; "))
     }
 
     /// The most that others began on one of these CPUs after the thread had waited for so long.
