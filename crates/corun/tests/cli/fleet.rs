@@ -99,7 +99,7 @@ fn a_simulation_gives_the_same_bytes_and_stays_above_its_bound() {
         "--node",
         "2x-gold-6138-4c:8",
         "--arrivals",
-        "100",
+        "25",
         "--format",
         "json",
     ];
