@@ -10,7 +10,7 @@ use corun_trace::trace_file::{Access, AccessKind, TraceHeader, TraceWriter};
 use crate::fixture::Fixture;
 
 /// Accesses of each program; an instruction before each.
-const ACCESSES: u64 = 200_000;
+const ACCESSES: u64 = 100_000;
 
 /// Words of 8 bytes of a line.
 const WORDS: u64 = 8;
