@@ -245,6 +245,8 @@ pub(super) fn branches(iterations: u64, random: bool, state: u64) -> u64 {
 ///
 /// # Panics
 /// When there is not a multiple of [`REPEATED_BRANCHES`] of outcomes, or none.
+// What is learnt in one call is timed in the next: both must be at the same addresses.
+#[inline(never)]
 pub(super) fn repeated_branches(outcomes: &[u8], rounds: u64) {
     let whole = !outcomes.is_empty() && outcomes.len().is_multiple_of(REPEATED_BRANCHES);
     assert!(whole, "{} outcomes", outcomes.len());

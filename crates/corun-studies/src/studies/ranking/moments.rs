@@ -47,7 +47,8 @@ impl Moments {
             let here = corun_metrics::mean_slowdown(&placer.evaluate(held)?).unwrap_or(f64::NAN);
             let best = placer.solve(Objective::MeanSlowdown, Goal::Best, limits);
             found.held += weight * here;
-            found.best += weight * best.bound.unwrap_or(best.value);
+            // With too many programs for a bound: nobody is faster than alone.
+            found.best += weight * best.bound.unwrap_or(1.0);
             found.is_proven &= best.proven;
         }
         Ok(found)
