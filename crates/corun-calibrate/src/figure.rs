@@ -446,7 +446,7 @@ impl CoreFigure {
             ),
             Self::LargePredictorShare => (
                 "core_type.large_predictor_share",
-                "64 branches whose outcomes come again after 1024 to 32,768, against 128 and against outcomes that never come \
+                "64 branches whose outcomes come again after 1024 to 16,384, against 128 and against outcomes that never come \
                  again, and what recordings' predictors make of them",
             ),
             Self::OutstandingMisses => (

@@ -76,7 +76,6 @@ mod tests {
             (1 << 12, 0.2190, 0.0034),
             (1 << 13, 0.3085, 0.0151),
             (1 << 14, 0.3870, 0.0883),
-            (1 << 15, 0.4636, 0.2863),
         ] {
             let found = mispredicted_of_repeated(&outcomes(period), 64, 8, 2);
             assert!((found.small - small).abs() < 1e-4, "{period}: {found:?}");
