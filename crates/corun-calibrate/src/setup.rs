@@ -19,7 +19,7 @@ use crate::experiment::memory::MemoryLatency;
 use crate::experiment::memory_walk::MemoryWalk;
 use crate::experiment::next_line::NextLine;
 use crate::experiment::parallelism::{CHAINS, MissesTo, Parallelism};
-use crate::experiment::predictor::Predictor;
+use crate::experiment::predictor::BranchPredictor;
 use crate::experiment::prefetching::Prefetching;
 use crate::experiment::rates::{CoreRates, Group, GroupRates, MEMORY_RATES};
 use crate::experiment::siblings::Siblings;
@@ -207,7 +207,7 @@ impl Setup {
             setup.far_bytes = setup.far_bytes.min(largest as f64);
             setup.add(Clock::new(core_type, cpu, &cpus.from(cpu)));
             setup.add(Core::new(core_type, cpu));
-            setup.add(Predictor::new(core_type, cpu));
+            setup.add(BranchPredictor::new(core_type, cpu));
             setup.add(Fetching::new(core_type, cpu, code_bytes, &site.code_sets()));
             setup.add(Tlb::new(core_type, cpu, site.private_bytes(), &apart, &side_by_side));
             let neighbours = Neighbours::of(machine, &cpus.allowed, cpu);

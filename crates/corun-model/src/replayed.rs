@@ -199,11 +199,11 @@ fn refine(points: &mut Vec<Point>, first: usize, at: &mut impl FnMut(f64) -> Poi
     }
 }
 
-/// A predictor of which recordings tell what it mispredicts.
+/// One of the predictors by which recordings count, and how far the core is like it.
 #[derive(Debug, Clone, Copy)]
-struct Predictor {
+struct PredictorShare {
     marks: Marks,
-    /// How far the core is like this one: a share of its mispredictions.
+    /// Of its mispredictions, the share that the core has.
     share: f64,
     /// Mispredictions an instruction in the traces, and in the whole phase.
     found: f64,
@@ -211,17 +211,17 @@ struct Predictor {
 }
 
 /// Those that the core is between, or the one that it is like.
-fn predictors(phase: &Phase, sampled: &SampledPhase, site: &Site) -> Vec<Predictor> {
+fn predictors(phase: &Phase, sampled: &SampledPhase, site: &Site) -> Vec<PredictorShare> {
     let [small_found, large_found] = sampled.mispredicted;
     let large_share = site.core.large_predictor_share.unwrap_or(1.0);
     let large_counted = phase.core.as_ref().map(|core| core.mispredicted_large_pki * 1e-3);
-    let large = Predictor {
+    let large = PredictorShare {
         marks: Marks::MISPREDICTED_LARGE,
         share: large_share,
         found: large_found,
         counted: large_counted.unwrap_or(large_found),
     };
-    let small = Predictor {
+    let small = PredictorShare {
         marks: Marks::MISPREDICTED_SMALL,
         share: 1.0 - large_share,
         found: small_found,
@@ -235,7 +235,7 @@ fn mixed_point(
     replays: &mut Replays<'_>,
     view: &MemoryView,
     mpki: f64,
-    predictors: &[Predictor],
+    predictors: &[PredictorShare],
 ) -> Point {
     let mut mixed = Point { mpki, stack: CpiStack::default(), memory: 0.0 };
     for predictor in predictors {
@@ -250,7 +250,12 @@ fn mixed_point(
 }
 
 /// What it takes by one predictor.
-fn point(replays: &mut Replays<'_>, view: &MemoryView, mpki: f64, predictor: &Predictor) -> Point {
+fn point(
+    replays: &mut Replays<'_>,
+    view: &MemoryView,
+    mpki: f64,
+    predictor: &PredictorShare,
+) -> Point {
     let view = MemoryView { mispredicted: predictor.marks, ..*view };
     let stack = replays.whole(&view);
     let slower = MemoryView {

@@ -20,14 +20,14 @@ const PERIODS: [usize; 5] = [1 << 10, 1 << 11, 1 << 12, 1 << 13, 1 << 14];
 /// Rounds through all outcomes in which they are learnt, and rounds that are timed.
 const LEARNING_ROUNDS: u64 = 8;
 const TIMED_ROUNDS: u64 = 2;
-/// Branches of a sample at least.
+/// Branches of a round whose outcomes come again at once, or never.
 const LEAST_BRANCHES: usize = 1 << 15;
 /// Of outcomes that never come again.
 const UNFORESEEN: f64 = 0.5;
 
 /// The branch predictor of a core type. The first point is of outcomes that come again after two turns of the branches, which
 /// any predictor with a history foresees, the last of outcomes that never come again, those between of [`PERIODS`].
-pub(crate) struct Predictor {
+pub(crate) struct BranchPredictor {
     core_type: usize,
     cpu: CpuId,
     foreseen: Outcomes,
@@ -37,7 +37,7 @@ pub(crate) struct Predictor {
     generator: Pcg64,
 }
 
-impl Predictor {
+impl BranchPredictor {
     pub(crate) fn new(core_type: usize, cpu: CpuId) -> Self {
         let mut generator = Pcg64::seed_from_u64(1);
         let two_turns = drawn(&mut generator, 2 * Outcomes::BRANCHES);
@@ -72,7 +72,7 @@ fn cycles_a_branch(outcomes: &Outcomes, learning: u64, rounds: u64) -> Sample {
     reading.sample(reading.cycles() / branches as f64)
 }
 
-impl Experiment for Predictor {
+impl Experiment for BranchPredictor {
     fn name(&self) -> &'static str {
         "branch predictor"
     }
@@ -134,7 +134,7 @@ mod tests {
     /// The longer the period, the more both mispredict, and the large one less than the small one.
     #[test]
     fn periods_tell_the_predictors_apart() {
-        let shares = Predictor::new(0, CpuId(0)).of_recordings;
+        let shares = BranchPredictor::new(0, CpuId(0)).of_recordings;
         assert!(shares.iter().all(|one| one.large < one.small), "{shares:?}");
         assert!(shares.is_sorted_by(|one, next| one.small < next.small), "{shares:?}");
         assert!(shares[0].small < 0.1 && shares[4].small > 0.35, "{shares:?}");

@@ -1,6 +1,7 @@
 //! The kernels in AArch64 machine code.
 #![allow(unsafe_code)] // Inline assembly: a compiler would change what is to be timed.
 
+mod branches;
 mod code;
 mod throughput;
 
@@ -8,6 +9,7 @@ use std::arch::asm;
 
 use super::{Access, ExecutionChain, InstructionMix, PATTERN, VectorWidth};
 
+pub(super) use branches::{REPEATED_BRANCHES, branches, repeated_branches};
 pub(super) use code::{LOOP_END_BYTES, NOTHING, branch_over, loop_end, publish};
 pub(super) use throughput::{SIDE_BY_SIDE, throughput};
 
@@ -17,8 +19,6 @@ pub(super) const DEPENDENT_ADDS: u64 = 64;
 pub(super) const CHAINED_OPERATIONS: u64 = 16;
 /// Instructions of one iteration of [`independent_instructions`].
 pub(super) const INDEPENDENT_INSTRUCTIONS: u64 = 130;
-/// Branches of [`repeated_branches`], one behind the other.
-pub(super) const REPEATED_BRANCHES: usize = 64;
 /// The most instructions that [`two_misses_apart`] can put between two loads.
 pub(super) const MAX_FILLERS: u64 = 1024;
 /// Instructions beside the fillers between two loads of [`two_misses_apart`].
@@ -197,74 +197,6 @@ pub(super) fn execution_chain(chain: ExecutionChain, iterations: u64) {
         ExecutionChain::StackForward => general!(
             "str x0, [sp]", "ldr x0, [sp]", "add x0, x0, x1"; x0 = 1u64, x1 = 1u64, x2 = 0u64
         ),
-    }
-}
-
-/// A high bit of the random sequence.
-const RANDOM_BIT: u32 = 40;
-
-/// Branches on a bit of a random sequence, taken half of the time, or, without `random`, never
-/// taken. All else is the same. Returns the state of the sequence.
-pub(super) fn branches(iterations: u64, random: bool, state: u64) -> u64 {
-    let mut state = state;
-    // SAFETY: touches its own registers alone.
-    unsafe {
-        asm!(
-            "2:",
-            "madd {x}, {x}, {a}, {c}",
-            "tst {x}, {mask}",
-            "b.ne 3f",
-            "add {z}, {z}, #1",
-            "3:",
-            "subs {n}, {n}, #1",
-            "b.ne 2b",
-            x = inout(reg) state,
-            z = inout(reg) 0u64 => _,
-            // Knuth's MMIX generator: its high bits are as good as random to a branch predictor.
-            a = in(reg) 6_364_136_223_846_793_005u64,
-            c = in(reg) 1_442_695_040_888_963_407u64,
-            mask = in(reg) u64::from(random) << RANDOM_BIT,
-            n = inout(reg) iterations => _,
-            options(nomem, nostack),
-        );
-    }
-    state
-}
-
-/// Branches whose outcomes are the bytes given, one after the other (0: not taken, 1: taken), so many times over.
-///
-/// # Panics
-/// When there is not a multiple of [`REPEATED_BRANCHES`] of outcomes, or none.
-// What is learnt in one call is timed in the next: both must be at the same addresses.
-#[inline(never)]
-pub(super) fn repeated_branches(outcomes: &[u8], rounds: u64) {
-    let whole = !outcomes.is_empty() && outcomes.len().is_multiple_of(REPEATED_BRANCHES);
-    assert!(whole, "{} outcomes", outcomes.len());
-    let bytes = outcomes.as_ptr_range();
-    // SAFETY: reads what `outcomes` holds, and touches its own registers.
-    unsafe {
-        asm!(
-            "2:",
-            "mov {at}, {start}",
-            "3:",
-            ".rept 64",
-            "ldrb {outcome:w}, [{at}], #1",
-            "cbnz {outcome:w}, 4f",
-            "add {sum}, {sum}, #1",
-            "4:",
-            ".endr",
-            "cmp {at}, {end}",
-            "b.lo 3b",
-            "subs {n}, {n}, #1",
-            "b.ne 2b",
-            at = out(reg) _,
-            outcome = out(reg) _,
-            start = in(reg) bytes.start,
-            end = in(reg) bytes.end,
-            sum = inout(reg) 0u64 => _,
-            n = inout(reg) rounds => _,
-            options(readonly, nostack),
-        );
     }
 }
 
