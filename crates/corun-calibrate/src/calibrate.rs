@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use corun_linux::{NoiseMeter, Roots};
-use corun_machine::{LineTransfer, Machine, Measurement};
+use corun_machine::{Machine, Measurement};
 use serde::Serialize;
 
 use crate::CalibrateError;
@@ -24,9 +24,9 @@ pub struct CalibrateOptions {
     pub quick: bool,
     /// As if no more than so many bytes of memory were free.
     pub memory_bytes: Option<u64>,
-    /// Transfers of cache lines that are known of this machine: by them CPUs are told apart from the first look on. Without,
-    /// the fastest that is seen is the reference.
-    pub known_transfers: LineTransfer,
+    /// What an earlier calibration found of this machine: by its transfers of cache lines and additions a cycle it is told from the
+    /// first look on which CPUs share a cache, and who has a core for itself. Without, the best that is seen is the reference.
+    pub known: Option<Machine>,
     /// The program that measures, with its version, as the machine file names it.
     pub by: String,
 }
@@ -97,12 +97,17 @@ fn measure(
     let memory_bytes = options.memory_bytes.map_or(free, |most| free.min(most as f64));
     let Setup { experiments, huge_pages, far_bytes, nodes_without_memory } =
         Setup::new(found, &cpus, options.quick, memory_bytes)?;
-    let looks = (&mut ThisMachine as &mut dyn Looks, References::new(options.known_transfers));
+    let references = References::of_machine(found, options.known.as_ref());
+    let looks = (&mut ThisMachine as &mut dyn Looks, references);
     let tell = &mut |share: f64, name: &'static str| tell(share, name);
     let rounds = rounds::run(experiments, options.budget(), looks, tell)?;
     let mut figures: BTreeMap<Figure, FigureRange> =
         rounds.measured.iter().flat_map(|one| one.figures()).collect();
     add_cache_times(&mut figures);
+    for (&core_type, most) in &rounds.crowding.additions_per_cycle {
+        let figure = Figure::Core(core_type, CoreFigure::AdditionsPerCycle);
+        figures.insert(figure, FigureRange::new(most.known, [most.seen]));
+    }
     let mut spec = crate::machine_file::spec(found, &figures, &options.by)?;
     let noise = meter.noise();
     let disturbed_share = rounds.disturbed_share;
@@ -116,6 +121,7 @@ fn measure(
         noise,
         disturbed_share,
         sharing: &rounds.sharing,
+        crowding: &rounds.crowding,
     };
     spec.measurement = Some(Measurement {
         by: options.by.clone(),
@@ -124,7 +130,10 @@ fn measure(
         rounds: rounds.rounds,
         quick: options.quick,
         busy_share: rounded_share(
-            (noise.others_share + noise.stolen_share).max(disturbed_share).min(1.0),
+            (noise.others_share + noise.stolen_share)
+                .max(disturbed_share)
+                .max(rounds.crowding.crowded_share())
+                .min(1.0),
         ),
         cpus: cpus.allowed.clone(),
         huge_pages,

@@ -5,6 +5,7 @@ use std::ops::Range;
 use serde::Serialize;
 
 use crate::bench::Sample;
+use crate::surroundings::{Fit, Surroundings};
 use corun_metrics::quantile;
 
 /// Which quantile of its samples stands for a point.
@@ -68,10 +69,10 @@ impl FigureRange {
 pub(crate) struct Taken {
     /// The sample.
     pub(crate) sample: Sample,
-    /// The slowest transfer of a cache line between its CPUs before and after it, in ns; none where they are to share no cache.
-    pub(crate) transfer_ns: Option<f64>,
-    /// The CPUs did not share their cache, as far as is known by now.
-    pub(crate) is_apart: bool,
+    /// What was seen before and after it.
+    pub(crate) seen: Surroundings,
+    /// Whether its CPUs were as they should be, as far as is known by now.
+    pub(crate) fit: Fit,
 }
 
 /// The samples of one experiment: by point, then by round.
@@ -89,29 +90,29 @@ impl Samples {
         self.points[point].push(taken);
     }
 
-    /// Puts a sample in the place of the point's latest that was taken apart; that one is forgotten.
-    pub(crate) fn replace_apart(&mut self, point: usize, taken: Taken) {
-        if let Some(place) = self.points[point].iter_mut().rev().find(|one| one.is_apart) {
+    /// Puts a good sample in the place of the point's latest whose CPUs were not as they should be; that one is forgotten.
+    pub(crate) fn replace_unfit(&mut self, point: usize, taken: Taken) {
+        if let Some(place) = self.points[point].iter_mut().rev().find(|one| one.fit != Fit::GOOD) {
             *place = taken;
         }
     }
 
-    /// Decides of every sample anew whether its CPUs shared their cache.
-    pub(crate) fn judge(&mut self, is_near: impl Fn(f64) -> bool) {
+    /// Decides of every sample anew whether its CPUs were as they should be.
+    pub(crate) fn judge(&mut self, fit: impl Fn(Surroundings) -> Fit) {
         for taken in self.points.iter_mut().flatten() {
-            taken.is_apart = taken.transfer_ns.is_some_and(|ns| !is_near(ns));
+            taken.fit = fit(taken.seen);
         }
     }
 
-    /// Samples of a point whose CPUs shared their cache, and those whose CPUs did not.
-    pub(crate) fn near_and_apart(&self, point: usize) -> (usize, usize) {
-        let apart = self.points[point].iter().filter(|taken| taken.is_apart).count();
-        (self.points[point].len() - apart, apart)
+    /// Samples of a point whose CPUs were as they should be, and others.
+    pub(crate) fn good_and_unfit(&self, point: usize) -> (usize, usize) {
+        let good = self.points[point].iter().filter(|taken| taken.fit == Fit::GOOD).count();
+        (good, self.points[point].len() - good)
     }
 
-    /// Was a point never measured while its CPUs shared their cache?
-    pub(crate) fn is_apart(&self, point: usize) -> bool {
-        matches!(self.near_and_apart(point), (0, apart) if apart > 0)
+    /// How its CPUs were in the best of all samples of a point: such samples count. None before the first.
+    pub(crate) fn best_fit(&self, point: usize) -> Option<Fit> {
+        self.points[point].iter().map(|taken| taken.fit).max()
     }
 
     pub(crate) fn points(&self) -> usize {
@@ -165,15 +166,13 @@ impl Values<'_> {
         points.map(|point| self.at(point, estimator)).collect()
     }
 
-    /// Samples whose CPUs were apart count only where the point has no others, in any round. Disturbed samples count only
-    /// where they are more than two thirds: then there is nothing better.
+    /// Samples whose CPUs were not as they should be count only where the point has no better ones, in any round. Disturbed
+    /// samples count only where they are more than two thirds: then there is nothing better.
     fn estimate(&self, point: usize, estimator: Estimator, of: impl Fn(&Sample) -> f64) -> f64 {
-        let counts_apart = self.samples.is_apart(point);
+        let best = self.samples.best_fit(point);
         let taken = self.samples.points[point][self.rounds.clone()].iter();
-        let samples: Vec<Sample> = taken
-            .filter(|taken| counts_apart || !taken.is_apart)
-            .map(|taken| taken.sample)
-            .collect();
+        let samples: Vec<Sample> =
+            taken.filter(|taken| Some(taken.fit) == best).map(|taken| taken.sample).collect();
         let clean: Vec<f64> = samples.iter().filter(|sample| !sample.disturbed).map(&of).collect();
         let quantile = |values: &[f64]| quantile(values, estimator.share()).unwrap_or(f64::NAN);
         if clean.len() * 3 > samples.len() {
@@ -197,7 +196,13 @@ mod tests {
     }
 
     fn taken(sample: Sample, transfer_ns: Option<f64>) -> Taken {
-        Taken { sample, transfer_ns, is_apart: false }
+        let seen = Surroundings { transfer_ns, additions_per_cycle: None };
+        Taken { sample, seen, fit: Fit::GOOD }
+    }
+
+    /// A transfer that takes less is near.
+    fn below(ns: f64) -> impl Fn(Surroundings) -> Fit {
+        move |seen| Fit { is_near: seen.transfer_ns.is_none_or(|seen| seen < ns), is_free: true }
     }
 
     /// Of values with the time of a transfer.
@@ -213,28 +218,29 @@ mod tests {
     fn a_sample_that_was_taken_apart_counts_where_there_is_no_other() {
         let mut samples = beside_transfers(&[(1.0, 180.0), (2.0, 40.0), (3.0, 190.0), (4.0, 45.0)]);
         let typical = |samples: &Samples| samples.all().at(0, Estimator::Typical);
-        samples.judge(|ns| ns < 100.0);
-        assert_eq!(samples.near_and_apart(0), (2, 2));
-        assert_eq!((typical(&samples), samples.is_apart(0)), (3.0, false));
+        samples.judge(below(100.0));
+        assert_eq!(samples.good_and_unfit(0), (2, 2));
+        assert_eq!((typical(&samples), samples.best_fit(0)), (3.0, Some(Fit::GOOD)));
         let quarters = samples.quarters();
         let at = |part: usize| quarters[part].at(0, Estimator::Typical);
         assert!(at(0).is_nan() && at(2).is_nan(), "quarters without any tell nothing");
         assert_eq!((at(1), at(3)), (2.0, 4.0));
-        samples.judge(|ns| ns < 20.0);
-        assert_eq!((typical(&samples), samples.is_apart(0)), (2.5, true));
-        samples.judge(|_| true);
-        assert_eq!(samples.near_and_apart(0), (4, 0));
-        assert!(!Samples::new(1).is_apart(0), "nothing was measured");
+        samples.judge(below(20.0));
+        let apart = Fit { is_near: false, ..Fit::GOOD };
+        assert_eq!((typical(&samples), samples.best_fit(0)), (2.5, Some(apart)));
+        samples.judge(|_| Fit::GOOD);
+        assert_eq!(samples.good_and_unfit(0), (4, 0));
+        assert_eq!(Samples::new(1).best_fit(0), None, "nothing was measured");
     }
 
     #[test]
     fn a_later_sample_takes_the_place_of_the_latest_apart() {
         let mut samples = beside_transfers(&[(1.0, 180.0), (2.0, 190.0), (3.0, 40.0)]);
-        samples.judge(|ns| ns < 100.0);
-        samples.replace_apart(0, taken(Sample::new(5.0, false), Some(42.0)));
+        samples.judge(below(100.0));
+        samples.replace_unfit(0, taken(Sample::new(5.0, false), Some(42.0)));
         let values: Vec<f64> = samples.iter().map(|taken| taken.sample.value).collect();
         assert_eq!(values, [1.0, 5.0, 3.0]);
-        assert_eq!(samples.near_and_apart(0), (2, 1));
+        assert_eq!(samples.good_and_unfit(0), (2, 1));
     }
 
     #[test]

@@ -40,6 +40,8 @@ pub(crate) enum CoreFigure {
     ClockBurstMhz,
     SmtYield,
     DispatchWidth,
+    /// Independent ones, on a core that no other thread uses.
+    AdditionsPerCycle,
     ReorderBuffer,
     BranchPenaltyCycles,
     LargePredictorShare,
@@ -349,6 +351,7 @@ impl CoreFigure {
             Self::ClockBurstMhz => "clock_burst_mhz",
             Self::SmtYield => "smt_yield",
             Self::DispatchWidth => "dispatch_width",
+            Self::AdditionsPerCycle => "execution.additions_per_cycle",
             Self::ReorderBuffer => "reorder_buffer",
             Self::BranchPenaltyCycles => "branch_penalty_cycles",
             Self::LargePredictorShare => "large_predictor_share",
@@ -397,7 +400,7 @@ impl CoreFigure {
             | Self::PageWalkCycles
             | Self::MemoryPageWalkCycles => "cycles",
             Self::DispatchWidth => "instructions/cycle",
-            Self::Throughput(_) => "operations/cycle",
+            Self::Throughput(_) | Self::AdditionsPerCycle => "operations/cycle",
             Self::MemoryRate(_) => "MB/s",
             Self::OwnLoaded(_, part) => part.unit(),
             Self::SmtYield
@@ -434,6 +437,10 @@ impl CoreFigure {
             Self::DispatchWidth => (
                 "core_type.dispatch_width",
                 "independent additions, loads and vector additions: the best of three mixes",
+            ),
+            Self::AdditionsPerCycle => (
+                "core_type.execution.additions_per_cycle",
+                "independent additions against a chain of dependent ones, before and after each sample: the most of all",
             ),
             Self::ReorderBuffer => (
                 "core_type.reorder_buffer",

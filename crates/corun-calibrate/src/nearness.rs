@@ -9,7 +9,10 @@ use std::time::Duration;
 use corun_machine::{CpuId, LineTransfer, Machine};
 
 use crate::CalibrateError;
+use crate::bench::pin;
 use crate::experiment::transfer::line_transfer_ns;
+use crate::surroundings::{Fit, Surroundings, TimedCores};
+use crate::throughput::{FreeCore, look_at_core};
 
 /// Of the fastest transfer that is known of the machine or was seen, one under the same cache takes at most so many times. On a Zen 5: 22 to 68 ns
 /// under one, as cores and lines are near or far in it, and 171 to 243 between two.
@@ -69,17 +72,58 @@ pub(crate) enum SharedCache {
     Last,
 }
 
-/// The references of both kinds.
-#[derive(Debug, Clone, Copy)]
+/// By what looks are judged.
+#[derive(Debug, Clone)]
 pub(crate) struct References {
     of_core: Nearness,
     last: Nearness,
+    /// By core type.
+    cores: Vec<FreeCore>,
 }
 
 impl References {
-    /// Those of a machine of which so much is known.
-    pub(crate) fn new(known: LineTransfer) -> Self {
-        Self { of_core: Nearness::new(known.same_core_ns), last: Nearness::new(known.same_llc_ns) }
+    /// Those of a machine of which so much is known: transfers, and additions a cycle of a free core by core type.
+    pub(crate) fn new(known: LineTransfer, additions_per_cycle: &[Option<f64>]) -> Self {
+        Self {
+            of_core: Nearness::new(known.same_core_ns),
+            last: Nearness::new(known.same_llc_ns),
+            cores: additions_per_cycle.iter().map(|&known| FreeCore::new(known)).collect(),
+        }
+    }
+
+    /// Those of a machine of which an earlier calibration is known, or nothing.
+    pub(crate) fn of_machine(found: &Machine, known: Option<&Machine>) -> Self {
+        let transfers = known.and_then(|known| known.spec().line_transfer).unwrap_or_default();
+        let additions = |core_type: usize| {
+            let one = known?.spec().core_types.get(core_type)?;
+            one.execution.as_ref()?.additions_per_cycle
+        };
+        let core_types = 0..found.core_types().len();
+        Self::new(transfers, &core_types.map(additions).collect::<Vec<_>>())
+    }
+
+    /// Of the cores of a type.
+    pub(crate) fn core_mut(&mut self, core_type: usize) -> &mut FreeCore {
+        &mut self.cores[core_type]
+    }
+
+    /// Of the cores of a type.
+    pub(crate) fn core(&self, core_type: usize) -> FreeCore {
+        self.cores[core_type]
+    }
+
+    /// Are CPUs as they should be around which so much was seen?
+    pub(crate) fn fit(
+        &self,
+        seen: Surroundings,
+        sharers: Option<&Sharers>,
+        cores: Option<&TimedCores>,
+    ) -> Fit {
+        let nearness = sharers.map(|sharers| self.of(sharers.cache));
+        let core = cores.map(|cores| self.core(cores.core_type));
+        let is_near = nearness.zip(seen.transfer_ns).is_none_or(|(one, ns)| one.is_near(ns));
+        let is_free = core.zip(seen.additions_per_cycle).is_none_or(|(one, a)| one.is_free(a));
+        Fit { is_near, is_free }
     }
 
     pub(crate) fn of(&self, cache: SharedCache) -> Nearness {
@@ -97,10 +141,13 @@ impl References {
     }
 }
 
-/// What looks how far CPUs are from each other.
+/// What looks how far CPUs are from each other, and how much of its core each gets.
 pub(crate) trait Looks {
     /// Nanoseconds of a cache line from the first CPU to the farthest of the others.
     fn farthest_ns(&mut self, cpus: &[CpuId]) -> Result<f64, CalibrateError>;
+
+    /// Additions a cycle of that CPU which does the fewest, one after the other.
+    fn additions_per_cycle(&mut self, cpus: &[CpuId]) -> Result<f64, CalibrateError>;
 
     /// Lets some time go by in which the host may move CPUs.
     fn wait(&mut self);
@@ -115,6 +162,15 @@ const WAIT: Duration = Duration::from_millis(20);
 impl Looks for ThisMachine {
     fn farthest_ns(&mut self, cpus: &[CpuId]) -> Result<f64, CalibrateError> {
         farthest_transfer_ns(cpus)
+    }
+
+    fn additions_per_cycle(&mut self, cpus: &[CpuId]) -> Result<f64, CalibrateError> {
+        let mut fewest = f64::INFINITY;
+        for &cpu in cpus {
+            pin(cpu)?;
+            fewest = fewest.min(look_at_core().additions_per_cycle);
+        }
+        Ok(fewest)
     }
 
     fn wait(&mut self) {

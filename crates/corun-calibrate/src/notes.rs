@@ -12,7 +12,7 @@ use crate::experiment::idle::LEAST_LEFT;
 use crate::experiment::streaming::LEAST_LIFE;
 use crate::figure::{CacheFigure, CoreFigure, CurvePart, Figure};
 use crate::replacement::BUSY_SHARE;
-use crate::turns::Sharing;
+use crate::turns::{Crowding, Sharing};
 
 /// A cache of which a program gets less than this share has other users.
 const WHOLE_SHARE: f64 = 0.85;
@@ -35,6 +35,7 @@ pub(crate) struct Findings<'a> {
     pub(crate) noise: Noise,
     pub(crate) disturbed_share: f64,
     pub(crate) sharing: &'a Sharing,
+    pub(crate) crowding: &'a Crowding,
 }
 
 /// How much larger than the LLC a set is of which hardly anything hits there.
@@ -46,6 +47,7 @@ impl Findings<'_> {
         let mut notes = Vec::new();
         self.busy(&mut notes);
         self.apart(&mut notes);
+        self.crowded(&mut notes);
         self.restricted(&mut notes);
         for &(core_type, cpu) in &self.cpus.of_types {
             let caches = data_caches(self.found, cpu);
@@ -101,6 +103,37 @@ impl Findings<'_> {
             notes.push(format!(
                 "Left out, since CPUs never shared their cache while it was measured: {}. Measure again later.",
                 paths.join(", ")
+            ));
+        }
+    }
+
+    /// Cores of which another thread was busy.
+    fn crowded(&self, notes: &mut Vec<String>) {
+        let Crowding { turns, put_off, crowded, points, crowded_points, only_crowded, .. } =
+            self.crowding;
+        if put_off + crowded == 0 {
+            return;
+        }
+        notes.push(format!(
+            "Another hardware thread of the core was busy, of another virtual machine or of a process here. Of {turns} turns \
+             {put_off} were put off for it; {crowded} samples were taken beside it in the end and count only where there are no others."
+        ));
+        for (&core_type, most) in &self.crowding.additions_per_cycle {
+            if most.seen < most.known {
+                notes.push(format!(
+                    "The core{} did {:.2} additions a cycle at best, and {:.2} in an earlier calibration.",
+                    self.of_type(core_type),
+                    most.seen,
+                    most.known
+                ));
+            }
+        }
+        if *crowded_points > 0 {
+            let names: Vec<&str> = only_crowded.iter().copied().collect();
+            notes.push(format!(
+                "Measured only beside a busy hardware thread, so that the core is faster than its figures: {crowded_points} of {points} \
+                 points, of {}. Measure again later.",
+                names.join(", ")
             ));
         }
     }
@@ -339,19 +372,21 @@ fn interval(estimate: &FigureRange) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::turns::MostAdditions;
 
     fn estimate(low: f64, value: f64, high: f64) -> FigureRange {
         FigureRange { value, low, high }
     }
 
     fn notes(figures: &BTreeMap<Figure, FigureRange>, noise: Noise) -> Vec<String> {
-        notes_of(figures, noise, &Sharing::default())
+        notes_of(figures, noise, &Sharing::default(), &Crowding::default())
     }
 
     fn notes_of(
         figures: &BTreeMap<Figure, FigureRange>,
         noise: Noise,
         sharing: &Sharing,
+        crowding: &Crowding,
     ) -> Vec<String> {
         let found = corun_machine::preset("i7-2600").unwrap();
         let cpus = Cpus {
@@ -369,6 +404,7 @@ mod tests {
             noise,
             disturbed_share: 0.02,
             sharing,
+            crowding,
         };
         findings.notes()
     }
@@ -412,7 +448,7 @@ mod tests {
             only_apart: ["bandwidth of all cores", "loaded latency"].into(),
             left_out: vec![life, smt],
         };
-        let some = notes_of(&BTreeMap::new(), Noise::default(), &sharing);
+        let some = notes_of(&BTreeMap::new(), Noise::default(), &sharing, &Crowding::default());
         for part in [
             "a cache line took 29 to 205 ns from one to another",
             "Of 96 turns of such CPUs 13 were put off for it; 4 samples were taken apart",
@@ -426,8 +462,41 @@ mod tests {
             assert!(!has(&some, part), "{part}: {some:#?}");
         }
         sharing = Sharing { apart: 0, only_apart: [].into(), left_out: vec![], ..sharing };
-        let some = notes_of(&BTreeMap::new(), Noise::default(), &sharing);
+        let some = notes_of(&BTreeMap::new(), Noise::default(), &sharing, &Crowding::default());
         assert!(has(&some, "13 were put off") && !has(&some, "Measure again later"), "{some:#?}");
+    }
+
+    #[test]
+    fn what_was_measured_beside_a_busy_thread_is_named() {
+        let mut crowding = Crowding {
+            turns: 90,
+            put_off: 30,
+            crowded: 12,
+            points: 40,
+            crowded_points: 3,
+            only_crowded: ["core", "page walks"].into(),
+            additions_per_cycle: [(0, MostAdditions { known: 4.75, seen: 3.9 })].into(),
+        };
+        let of = |crowding: &Crowding| {
+            notes_of(&BTreeMap::new(), Noise::default(), &Sharing::default(), crowding)
+        };
+        let some = of(&crowding);
+        for part in [
+            "Of 90 turns 30 were put off for it; 12 samples",
+            "The core did 3.90 additions a cycle at best, and 4.75 in an earlier calibration.",
+            "3 of 40 points, of core, page walks. Measure again",
+        ] {
+            assert!(has(&some, part), "{part}: {some:#?}");
+        }
+        crowding.crowded_points = 0;
+        crowding.additions_per_cycle = [(0, MostAdditions { known: 4.75, seen: 4.75 })].into();
+        let some = of(&crowding);
+        assert!(has(&some, "30 were put off"), "{some:#?}");
+        assert!(
+            !has(&some, "Measure again later") && !has(&some, "additions a cycle"),
+            "{some:#?}"
+        );
+        assert!(!has(&of(&Crowding::default()), "hardware thread of the core was busy"));
     }
 
     #[test]

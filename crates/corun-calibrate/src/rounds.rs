@@ -14,7 +14,8 @@ use crate::bench::Sample;
 use crate::estimate::{FigureRange, Samples, Values};
 use crate::figure::Figure;
 use crate::nearness::{Looks, References, Sharers};
-use crate::turns::{Sharing, Turns};
+use crate::surroundings::{Fit, TimedCores};
+use crate::turns::{Crowding, Sharing, Turns};
 
 /// Something that is measured at one or more points, and what follows from it.
 pub(crate) trait Experiment {
@@ -86,30 +87,39 @@ pub struct MeasuredPoint {
     pub y: FigureRange,
 }
 
-/// An experiment and the CPUs that have to share a cache meanwhile.
+/// An experiment, and what it needs around it.
 pub(crate) struct Planned {
     /// The experiment.
     pub(crate) experiment: Box<dyn Experiment>,
-    /// None where it needs none, or where nobody knows which CPUs share one.
+    /// The CPUs that have to share a cache meanwhile. None where none have to, or where nobody knows which CPUs share one.
     pub(crate) sharers: Option<Sharers>,
+    /// The cores that have to be free meanwhile. None where others on them do not matter.
+    pub(crate) cores: Option<TimedCores>,
 }
 
 /// An experiment with its samples.
 pub(crate) struct Measured {
     pub(crate) experiment: Box<dyn Experiment>,
     pub(crate) sharers: Option<Sharers>,
+    pub(crate) cores: Option<TimedCores>,
     pub(crate) samples: Samples,
 }
 
 impl Measured {
     pub(crate) fn new(planned: Planned) -> Self {
-        let samples = Samples::new(planned.experiment.points());
-        Self { experiment: planned.experiment, sharers: planned.sharers, samples }
+        let Planned { experiment, sharers, cores } = planned;
+        let samples = Samples::new(experiment.points());
+        Self { experiment, sharers, cores, samples }
     }
 
     /// Was a point never measured while the CPUs shared their cache?
     pub(crate) fn is_apart(&self) -> bool {
-        (0..self.samples.points()).any(|point| self.samples.is_apart(point))
+        self.best_fits().any(|fit| !fit.is_near)
+    }
+
+    /// How the CPUs were in the samples that count, by point.
+    pub(crate) fn best_fits(&self) -> impl Iterator<Item = Fit> {
+        (0..self.samples.points()).filter_map(|point| self.samples.best_fit(point))
     }
 
     /// Is a figure about the sharing of a cache that the CPUs did not share?
@@ -162,7 +172,7 @@ pub(crate) struct Budget {
     pub(crate) time: Duration,
     /// The fewest rounds, however long they take.
     pub(crate) least_rounds: u32,
-    /// Looks after the last round at CPUs that do not share a cache. A wait of 20 ms follows each that finds them apart.
+    /// Looks after the last round at CPUs that did not share a cache, or a core. A wait of 20 ms follows each that finds them so again.
     pub(crate) late_looks: u32,
 }
 
@@ -176,6 +186,8 @@ pub(crate) struct Rounds {
     pub(crate) disturbed_share: f64,
     /// How often CPUs shared the caches that they were to share.
     pub(crate) sharing: Sharing,
+    /// How often cores were free.
+    pub(crate) crowding: Crowding,
 }
 
 /// Measures round after round. `tell` hears the share of the time that is over and what is measured
@@ -251,7 +263,7 @@ mod tests {
 
     fn counting(points: usize, disturbed: bool) -> Vec<Planned> {
         let experiment = Box::new(Counting { turns: vec![0; points], disturbed });
-        vec![Planned { experiment, sharers: None }]
+        vec![Planned { experiment, sharers: None, cores: None }]
     }
 
     /// Nobody shares anything.
@@ -260,6 +272,10 @@ mod tests {
     impl Looks for NoLooks {
         fn farthest_ns(&mut self, _: &[CpuId]) -> Result<f64, CalibrateError> {
             panic!("no CPUs have to share a cache");
+        }
+
+        fn additions_per_cycle(&mut self, _: &[CpuId]) -> Result<f64, CalibrateError> {
+            panic!("no core has to be free");
         }
 
         fn wait(&mut self) {
@@ -273,7 +289,8 @@ mod tests {
         tell: &mut dyn FnMut(f64, &'static str) -> bool,
     ) -> Result<Rounds, CalibrateError> {
         let budget = Budget { time: Duration::ZERO, least_rounds, late_looks: 9 };
-        run(planned, budget, (&mut NoLooks, References::new(LineTransfer::default())), tell)
+        let references = References::new(LineTransfer::default(), &[]);
+        run(planned, budget, (&mut NoLooks, references), tell)
     }
 
     #[test]

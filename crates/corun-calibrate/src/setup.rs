@@ -33,6 +33,7 @@ use crate::nearness::Sharers;
 use crate::plan::Steps;
 use crate::region::Region;
 use crate::rounds::{Experiment, Planned};
+use crate::surroundings::TimedCores;
 
 /// CPUs beside which a CPU is tried that count as cores.
 const TRIED_APART: usize = 8;
@@ -205,29 +206,36 @@ impl Setup {
             setup.huge_pages &= chains.has_huge_pages();
             let largest = chains.sizes().last().map_or(0, |lines| lines * LINE_BYTES);
             setup.far_bytes = setup.far_bytes.min(largest as f64);
-            setup.add(Clock::new(core_type, cpu, &cpus.from(cpu)));
-            setup.add(Core::new(core_type, cpu));
-            setup.add(BranchPredictor::new(core_type, cpu));
-            setup.add(Fetching::new(core_type, cpu, code_bytes, &site.code_sets()));
-            setup.add(Tlb::new(core_type, cpu, site.private_bytes(), &apart, &side_by_side));
+            let core = TimedCores::one(core_type, cpu);
+            setup.add(&core, Clock::new(core_type, cpu, &cpus.from(cpu)));
+            setup.add(&core, Core::new(core_type, cpu));
+            setup.add(&core, BranchPredictor::new(core_type, cpu));
+            setup.add(&core, Fetching::new(core_type, cpu, code_bytes, &site.code_sets()));
+            setup.add(&core, Tlb::new(core_type, cpu, site.private_bytes(), &apart, &side_by_side));
             let neighbours = Neighbours::of(machine, &cpus.allowed, cpu);
             setup.add_memory(&site, &chains, (&together, &neighbours), &steps)?;
             setup.add_neighbours(&site, &neighbours, &together);
             if place == 0 {
                 setup.add_machine(&site, &chains, &together, &neighbours)?;
             }
-            setup.add(Ladder::new(core_type, cpu, site.caches, &chains));
+            setup.add(&core, Ladder::new(core_type, cpu, site.caches, &chains));
         }
         Ok(setup)
     }
 
-    fn add(&mut self, experiment: impl Experiment + 'static) {
-        self.add_beside(experiment, None);
+    /// Of cores that have to be free meanwhile.
+    fn add(&mut self, cores: &TimedCores, experiment: impl Experiment + 'static) {
+        self.add_beside(experiment, Some(cores.clone()), None);
     }
 
-    /// Of CPUs that have to share a cache meanwhile.
-    fn add_beside(&mut self, experiment: impl Experiment + 'static, sharers: Option<Sharers>) {
-        self.experiments.push(Planned { experiment: Box::new(experiment), sharers });
+    /// Of cores that have to be free meanwhile, and CPUs that have to share a cache.
+    fn add_beside(
+        &mut self,
+        experiment: impl Experiment + 'static,
+        cores: Option<TimedCores>,
+        sharers: Option<Sharers>,
+    ) {
+        self.experiments.push(Planned { experiment: Box::new(experiment), sharers, cores });
     }
 
     /// What one core does with its caches and memory.
@@ -239,24 +247,27 @@ impl Setup {
         steps: &Steps,
     ) -> Result<(), CalibrateError> {
         let (core_type, cpu) = (site.core_type, site.cpu);
+        let core = TimedCores::one(core_type, cpu);
         let most = CHAINS[CHAINS.len() - 1];
         let far = chains.of_at_least((MEMORY_TIMES_LLC * site.llc_bytes()) as usize / LINE_BYTES);
         let near = chains.of_at_least(site.llc_set_bytes() as usize / LINE_BYTES);
         let places = chains.places(far, most);
-        self.add(Parallelism::new(core_type, cpu, MissesTo::Memory, places.clone()));
+        self.add(&core, Parallelism::new(core_type, cpu, MissesTo::Memory, places.clone()));
         if let [.., (_, private_bytes), (level, _)] = site.caches[..] {
             let far = places[most * 5 / 8].clone();
-            self.add(IdleSurvival::new(core_type, cpu, level, private_bytes, far)?);
+            // Which lines are left does not depend on who uses the core, and a look takes long.
+            let idle = IdleSurvival::new(core_type, cpu, level, private_bytes, far)?;
+            self.add_beside(idle, None, None);
         }
         let walked = (MEMORY_TIMES_LLC * site.llc_bytes())
             .max(LEAST_WALKED_BYTES)
             .min(together.memory_bytes / 8.0) as usize;
         let walked = RandomChains::near_and_far(walked / LINE_BYTES)?;
-        self.add(MemoryWalk::new(core_type, cpu, walked));
+        self.add(&core, MemoryWalk::new(core_type, cpu, walked));
         let hits = chains.places(near, most);
-        self.add(Parallelism::new(core_type, cpu, MissesTo::Llc, hits));
+        self.add(&core, Parallelism::new(core_type, cpu, MissesTo::Llc, hits));
         let pair = [places[most / 8].clone(), places[most / 2].clone()];
-        self.add(Window::new(core_type, cpu, pair, steps.filler_step));
+        self.add(&core, Window::new(core_type, cpu, pair, steps.filler_step));
         // A CPU that a quota leaves no time beside others still has its own turn.
         let region = match together.region(cpu) {
             Some(region) => region,
@@ -268,14 +279,14 @@ impl Setup {
             let at = (core_type, [cpu, *other.unwrap_or(&cpu)], level);
             let most = together.memory_bytes / 8.0;
             let streams = StreamResistance::new(at, [private_bytes, llc_bytes], most, far)?;
-            self.add_beside(streams, Sharers::of_last_cache(together.machine, &at.1));
+            self.add_beside(streams, None, Sharers::of_last_cache(together.machine, &at.1));
         }
         let lines = (2.0 * site.llc_bytes()).min(together.memory_bytes / 8.0) as usize / LINE_BYTES;
-        self.add(Prefetching::new(core_type, cpu, Arc::clone(&region), lines)?);
-        self.add(NextLine::new(core_type, cpu, Arc::clone(&region)));
+        self.add(&core, Prefetching::new(core_type, cpu, Arc::clone(&region), lines)?);
+        self.add(&core, NextLine::new(core_type, cpu, Arc::clone(&region)));
         let own = places[most / 4].clone();
-        self.add(OwnLoaded::new(core_type, cpu, own, Arc::clone(&region)));
-        self.add(CoreRates::new(core_type, cpu, region, site.cache_sets()));
+        self.add(&core, OwnLoaded::new(core_type, cpu, own, Arc::clone(&region)));
+        self.add(&core, CoreRates::new(core_type, cpu, region, site.cache_sets()));
         Ok(())
     }
 
@@ -285,12 +296,14 @@ impl Setup {
         let threads = together.group(std::iter::once(cpu).chain(neighbours.same_core.clone()));
         if threads.cpus.len() > 1 {
             let sharers = Sharers::of_core(&threads.cpus);
-            self.add_beside(Siblings::of_core(site.core_type, threads), sharers);
+            let core = TimedCores::one(site.core_type, cpu);
+            self.add_beside(Siblings::of_core(site.core_type, threads), Some(core), sharers);
         }
         for &other in neighbours.same_llc.iter().take(TRIED_APART) {
             let pair = together.group([cpu, other]);
             if pair.cpus.len() == 2 {
-                self.add(Siblings::apart(pair));
+                let cores = TimedCores::of(together.machine, &pair.cpus);
+                self.add_beside(Siblings::apart(pair), cores, None);
             }
         }
     }
@@ -304,11 +317,12 @@ impl Setup {
         neighbours: &Neighbours,
     ) -> Result<(), CalibrateError> {
         let (machine, cpu) = (together.machine, site.cpu);
+        let core = TimedCores::one(site.core_type, cpu);
         let far = chains.of_at_least((MEMORY_TIMES_LLC * site.llc_bytes()) as usize / LINE_BYTES);
         if machine.nodes().len() > 1 {
             self.add_nodes(site, together);
         } else {
-            self.add(MemoryLatency::new(vec![(0, cpu, 0, chains.chain(far))]));
+            self.add(&core, MemoryLatency::new(vec![(0, cpu, 0, chains.chain(far))]));
         }
         for node in 0..machine.nodes().len() {
             let group = together.of_node(node);
@@ -329,7 +343,8 @@ impl Setup {
         if !others.cpus.is_empty() {
             let all: Vec<CpuId> = std::iter::once(cpu).chain(others.cpus.clone()).collect();
             let loaded = Loaded::new(cpu, chains.places(far, 4).remove(3), others);
-            self.add_beside(loaded, Sharers::of_last_cache(machine, &all));
+            let cores = TimedCores::of(machine, &all);
+            self.add_beside(loaded, cores, Sharers::of_last_cache(machine, &all));
         }
         let pairs = [
             (Distance::SameCore, &neighbours.same_core),
@@ -345,17 +360,19 @@ impl Setup {
                     Distance::SameLlc => Sharers::of_last_cache(machine, &[cpu, other]),
                     Distance::OtherLlc | Distance::OtherNode => None,
                 };
-                self.add_beside(Transfer::new(distance, [cpu, other]), sharers);
+                let cores = TimedCores::of(machine, &[cpu, other]);
+                self.add_beside(Transfer::new(distance, [cpu, other]), cores, sharers);
             }
         }
-        self.add(KernelCalls::new(cpu, self.huge_pages));
+        self.add(&core, KernelCalls::new(cpu, self.huge_pages));
         Ok(())
     }
 
     /// What the CPUs of a group reach together.
     fn add_rates(&mut self, machine: &Machine, group: Group, points: Vec<(Rate, Figure)>) {
         let sharers = Sharers::of_last_cache(machine, &group.cpus);
-        self.add_beside(GroupRates::new(group, points), sharers);
+        let cores = TimedCores::of(machine, &group.cpus);
+        self.add_beside(GroupRates::new(group, points), cores, sharers);
     }
 
     /// Latencies and rates between NUMA nodes.
@@ -377,7 +394,9 @@ impl Setup {
             }
         }
         if !ways.is_empty() {
-            self.add(MemoryLatency::new(ways));
+            let cores = ways.iter().map(|way| way.1).collect::<Vec<_>>();
+            let cores = TimedCores::of(machine, &cores);
+            self.add_beside(MemoryLatency::new(ways), cores, None);
         }
         let with_cpus: Vec<usize> =
             (0..nodes.len()).filter(|&node| !together.of_node(node).cpus.is_empty()).collect();

@@ -12,6 +12,39 @@ const LOOKS: usize = 9;
 const DEPENDENT_ADDS: u64 = 1 << 14;
 const INDEPENDENT_ADDS: u64 = 1 << 18;
 
+/// Of the most additions a cycle that were seen, a core that no other thread uses does at least this
+/// share: half busy siblings cost a tenth and more, and two looks at a free core differ by a hundredth.
+const FREE_SHARE: f64 = 0.93;
+
+/// Tells by additions a cycle whether a thread has its core for itself, of cores of one type. The most that were seen are the
+/// reference, and are not known from the start: a core that was free by the first looks can turn out to have been shared.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct FreeCore {
+    most: f64,
+}
+
+impl FreeCore {
+    /// `known`: additions a cycle of a free core, where they are known of this machine.
+    pub fn new(known: Option<f64>) -> Self {
+        Self { most: known.unwrap_or_default() }
+    }
+
+    /// Takes a look that found so many additions a cycle into account.
+    pub fn learn(&mut self, additions_per_cycle: f64) {
+        self.most = self.most.max(additions_per_cycle);
+    }
+
+    /// Is a core free that does so many additions a cycle, by what is known so far?
+    pub fn is_free(&self, additions_per_cycle: f64) -> bool {
+        additions_per_cycle >= FREE_SHARE * self.most
+    }
+
+    /// The most additions a cycle that are known; 0 before the first look.
+    pub fn additions_per_cycle(&self) -> f64 {
+        self.most
+    }
+}
+
 /// What a core does at a moment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CoreLook {
@@ -45,6 +78,19 @@ fn ns_each(work: impl FnOnce() -> u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_core_is_free_that_does_nearly_the_most() {
+        let mut core = FreeCore::new(None);
+        assert!(core.is_free(2.0), "nothing better is known");
+        core.learn(2.5);
+        core.learn(4.0);
+        core.learn(f64::NAN);
+        assert_eq!(core.additions_per_cycle(), 4.0);
+        // 0.93 of 4.
+        assert!(core.is_free(3.73) && !core.is_free(3.71) && !core.is_free(f64::NAN));
+        assert!(!FreeCore::new(Some(4.75)).is_free(4.0));
+    }
 
     /// No core does less than one addition a cycle or more than a few tens, or has a clock of 20 GHz, whoever runs beside it.
     #[test]

@@ -8,6 +8,7 @@ use crate::estimate::{Estimator, Values};
 use crate::figure::{CacheFigure, Rate};
 use crate::nearness::Sharers;
 use crate::rounds::{Experiment, Planned};
+use crate::surroundings::TimedCores;
 
 /// Of a stream, which means nothing where CPUs are apart.
 const LIFE: Figure = Figure::Cache(0, 3, CacheFigure::SingleUseLife);
@@ -47,19 +48,27 @@ fn beside(cache: SharedCache, points: usize, figure: Figure) -> Measured {
     let experiment = Counting { name: "beside", points, samples: 0, figure };
     let groups = vec![vec![CpuId(0), CpuId(1)]];
     let sharers = Some(Sharers { cache, groups });
-    Measured::new(Planned { experiment: Box::new(experiment), sharers })
+    Measured::new(Planned { experiment: Box::new(experiment), sharers, cores: None })
+}
+
+/// On CPU 2, whose core has to be free.
+fn on_core(points: usize) -> Measured {
+    let experiment = Counting { name: "on a core", points, samples: 0, figure: PEAK };
+    let cores = Some(TimedCores::one(0, CpuId(2)));
+    Measured::new(Planned { experiment: Box::new(experiment), sharers: None, cores })
 }
 
 /// A load from memory takes so many ns.
 fn memory(ns: u32) -> Measured {
     let experiment = Counting { name: "memory", points: 1, samples: ns - 1, figure: MEMORY };
-    Measured::new(Planned { experiment: Box::new(experiment), sharers: None })
+    Measured::new(Planned { experiment: Box::new(experiment), sharers: None, cores: None })
 }
 
 /// Looks find what was written down, then always the same.
 struct Modelled {
     transfers_ns: VecDeque<f64>,
     afterwards_ns: f64,
+    additions: VecDeque<f64>,
     looks: usize,
     waits: usize,
 }
@@ -67,7 +76,12 @@ struct Modelled {
 impl Modelled {
     fn new(transfers_ns: &[f64], afterwards_ns: f64) -> Self {
         let transfers_ns = transfers_ns.iter().copied().collect();
-        Self { transfers_ns, afterwards_ns, looks: 0, waits: 0 }
+        Self { transfers_ns, afterwards_ns, additions: VecDeque::new(), looks: 0, waits: 0 }
+    }
+
+    /// A core that does so many additions a cycle at each look, then always as many as at the last.
+    fn of_core(additions: &[f64]) -> Self {
+        Self { additions: additions.iter().copied().collect(), ..Self::new(&[], 40.0) }
     }
 }
 
@@ -78,6 +92,16 @@ impl Looks for Modelled {
         Ok(self.transfers_ns.pop_front().unwrap_or(self.afterwards_ns))
     }
 
+    fn additions_per_cycle(&mut self, cpus: &[CpuId]) -> Result<f64, CalibrateError> {
+        assert_eq!(cpus, [CpuId(2)]);
+        self.looks += 1;
+        Ok(if self.additions.len() > 1 {
+            self.additions.pop_front().unwrap()
+        } else {
+            self.additions[0]
+        })
+    }
+
     fn wait(&mut self) {
         self.waits += 1;
     }
@@ -86,7 +110,7 @@ impl Looks for Modelled {
 const BUDGET: Budget = Budget { time: Duration::ZERO, least_rounds: 4, late_looks: 10 };
 
 fn known(same_llc_ns: Option<f64>) -> References {
-    References::new(LineTransfer { same_llc_ns, ..LineTransfer::default() })
+    References::new(LineTransfer { same_llc_ns, ..LineTransfer::default() }, &[])
 }
 
 /// So many rounds, each point in its order, and what is caught up.
@@ -202,6 +226,52 @@ fn threads_of_a_core_have_a_reference_of_their_own() {
     let found = measured(&mut looks, known(None), experiments, 1);
     let Sharing { put_off, apart, transfers_ns, .. } = found.sharing;
     assert_eq!((put_off, apart, transfers_ns), (0, 0, Some((40.0, 40.0))));
+}
+
+/// A machine whose free core does so many additions a cycle.
+fn known_core(additions_per_cycle: Option<f64>) -> References {
+    References::new(LineTransfer::default(), &[additions_per_cycle])
+}
+
+#[test]
+fn a_busy_core_is_put_off() {
+    // The first point's turn is good. Before the second's the core does half, after the third's. Then both have their turns.
+    let mut looks = Modelled::of_core(&[4.0, 4.0, 2.0, 4.0, 2.0, 4.0]);
+    let found = measured(&mut looks, known_core(None), vec![on_core(3)], 1);
+    assert_eq!(values(&found.measured[0]), [1.0, 3.0, 4.0]);
+    assert_eq!((looks.looks, looks.waits), (5 + 4, 0));
+    let Crowding { turns, put_off, crowded, points, .. } = found.crowding;
+    assert_eq!((turns, put_off, crowded, points), (3, 2, 0, 3));
+    assert_eq!(found.sharing.put_off, 0);
+}
+
+#[test]
+fn what_was_measured_beside_a_thread_is_not_measured_again_beside_it() {
+    // Busy from the look after the sample on, for all of the round; ten late looks find it free at the third.
+    let mut looks = Modelled::of_core(&[4.0, 2.0, 2.0, 2.0, 2.0, 4.0]);
+    let found = measured(&mut looks, known_core(Some(4.0)), vec![on_core(1)], 1);
+    assert_eq!((looks.looks, looks.waits), (2 + 1 + 2 + 2, 2));
+    assert_eq!(values(&found.measured[0]), [2.0], "in the place of the first");
+    assert_eq!((found.crowding.put_off, found.crowding.crowded), (1, 0));
+    let most = found.crowding.additions_per_cycle[&0];
+    assert_eq!(most, MostAdditions { known: 4.0, seen: 4.0 });
+}
+
+#[test]
+fn a_core_that_is_never_free_is_told_by_what_is_known_of_it() {
+    let mut looks = Modelled::of_core(&[2.0]);
+    let found = measured(&mut looks, known_core(Some(4.0)), vec![on_core(2)], 1);
+    assert_eq!((looks.looks, looks.waits), (2 * 3 + 10, 10));
+    let crowding = &found.crowding;
+    assert_eq!((crowding.put_off, crowding.crowded, crowding.crowded_points), (2, 2, 2));
+    assert_eq!(crowding.crowded_share(), 1.0);
+    assert_eq!(crowding.only_crowded, BTreeSet::from(["on a core"]));
+    assert_eq!(crowding.additions_per_cycle[&0], MostAdditions { known: 4.0, seen: 2.0 });
+    assert_eq!(found.measured[0].figures()[&PEAK].value, 2.0, "there is nothing better");
+    // Nothing tells it without.
+    let mut looks = Modelled::of_core(&[2.0]);
+    let found = measured(&mut looks, known_core(None), vec![on_core(2)], 1);
+    assert_eq!((found.crowding.put_off, found.crowding.crowded_share()), (0, 0.0));
 }
 
 #[test]

@@ -20,7 +20,8 @@ pub struct Measurement {
     /// Measured in a few seconds: fewer rounds and coarser steps.
     #[serde(default, skip_serializing_if = "crate::spec::is_false")]
     pub quick: bool,
-    /// Share of the time, 0 to 1, in which something else was seen to use the machine.
+    /// Share of the time, 0 to 1, in which something else was seen to use the machine, or of the points that were measured beside a
+    /// busy hardware thread alone, whichever is more.
     pub busy_share: f64,
     /// The CPUs that the measurement could run on.
     pub cpus: CpuSet,
@@ -87,6 +88,8 @@ pub struct ExecutionLatencies {
     pub stack_forward_cycles: Option<f64>,
     /// A store of a vector register and a load of the same address behind it.
     pub vector_forward_cycles: Option<f64>,
+    /// Additions of integers a cycle. A core that does clearly fewer shares itself with another hardware thread that is busy.
+    pub additions_per_cycle: Option<f64>,
     /// Floating-point additions a cycle, of scalars or of vectors no wider than 128 bits.
     pub fp_adds_per_cycle: Option<f64>,
     /// Floating-point multiplications a cycle, of the same.

@@ -58,6 +58,7 @@ stack_forward_cycles = 1.0
 vector_load_cycles = 6.0
 transfer_cycles = 2.0
 vector_forward_cycles = 9.0
+additions_per_cycle = 4.75
 fp_adds_per_cycle = 2.0
 fp_multiplies_per_cycle = 2.0
 vector_adds_per_cycle = 3.0
@@ -300,6 +301,7 @@ fn a_spec_made_by_hand_is_the_file() {
             store_forward_cycles: Some(7.0),
             stack_forward_cycles: Some(1.0),
             vector_forward_cycles: Some(9.0),
+            additions_per_cycle: Some(4.75),
             fp_adds_per_cycle: Some(2.0),
             fp_multiplies_per_cycle: Some(2.0),
             vector_adds_per_cycle: Some(3.0),

@@ -55,6 +55,8 @@ mod tests {
     use rand::{RngExt as _, SeedableRng as _};
     use rand_pcg::Pcg64;
 
+    use corun_calibrate::{FreeCore, Nearness};
+
     use crate::measure::{GroupRun, MeasuredGroup, Runner, SoloRun, measure_on};
     use crate::{RoundPlan, RunError};
 
@@ -142,7 +144,14 @@ mod tests {
         };
         let random = RefCell::new(Pcg64::seed_from_u64(3));
         let noisy = Noisy { slowdowns: vec![slowdown; 2 * GROUPS], random };
-        let found = measure_on(&noisy, &["one"; 2 * GROUPS], &plan, None, &|_, _| true).unwrap();
+        let found = measure_on(
+            &noisy,
+            &["one"; 2 * GROUPS],
+            &plan,
+            (Nearness::new(None), FreeCore::new(None)),
+            &|_, _| true,
+        )
+        .unwrap();
         found.groups.into_iter().map(Option::unwrap).collect()
     }
 

@@ -73,6 +73,8 @@ pub struct Conditions {
     /// Nanoseconds of a transfer of a cache line between CPUs that share the last-level cache, where that is known of the
     /// machine.
     pub same_llc_ns: Option<f64>,
+    /// Additions a cycle of the first CPU's core while no other thread uses it, where they are known of the machine.
+    pub additions_per_cycle: Option<f64>,
     /// The caches of the first CPU, where others outside the machine use the last one.
     pub shared_cache: Option<LastCache>,
     /// A run that takes longer is ended, beside others one that takes four times as long. A program whose first run reaches it is left out;

@@ -1,6 +1,6 @@
 //! Programs alone and in groups, by turns.
 
-use corun_calibrate::{Nearness, NeighbourUse};
+use corun_calibrate::{FreeCore, Nearness, NeighbourUse};
 use corun_metrics::median;
 use serde::{Deserialize, Serialize};
 
@@ -11,10 +11,6 @@ use crate::native::Native;
 use crate::once::RunError;
 use crate::plan::{RoundPlan, Turn};
 use crate::{Conditions, TimedProgram};
-
-/// Of the most additions a cycle that were seen, a core that no other thread uses does at least this
-/// share: half busy siblings cost a tenth and more, and two looks at a free core differ by a hundredth.
-const FREE_SHARE: f64 = 0.93;
 
 /// How often a program is run again at once where its core was not free.
 const REPEATS: usize = 3;
@@ -44,7 +40,7 @@ pub struct Measured {
 /// How much of their core programs had while they ran alone.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct CoreUse {
-    /// The most additions a cycle that the core did.
+    /// The most additions a cycle that the core did, or did when it was calibrated.
     pub additions_per_cycle: f64,
     /// Timed runs alone, repeated ones included.
     pub runs: usize,
@@ -105,7 +101,9 @@ pub fn measure(
 ) -> Result<Measured, RunError> {
     let names: Vec<&str> = subjects.iter().map(|one| one.name.as_str()).collect();
     let native = Native::new(subjects, conditions)?;
-    let measured = measure_on(&native, &names, plan, conditions.same_llc_ns, go_on)?;
+    let known =
+        (Nearness::new(conditions.same_llc_ns), FreeCore::new(conditions.additions_per_cycle));
+    let measured = measure_on(&native, &names, plan, known, go_on)?;
     Ok(Measured { neighbours: native.neighbours(), ..measured })
 }
 
@@ -145,7 +143,7 @@ pub(crate) fn measure_on(
     runner: &dyn Runner,
     names: &[&str],
     plan: &RoundPlan,
-    same_llc_ns: Option<f64>,
+    (nearness, core): (Nearness, FreeCore),
     go_on: &(dyn Fn(f64, &str) -> bool + Sync),
 ) -> Result<Measured, RunError> {
     let mut rounds = Rounds {
@@ -157,9 +155,9 @@ pub(crate) fn measure_on(
         left_out: Vec::new(),
         has_ended: vec![false; names.len()],
         late_s: vec![None; names.len()],
-        additions_per_cycle: 0.0,
+        core,
         timed: Vec::new(),
-        nearness: Nearness::new(same_llc_ns),
+        nearness,
         transfers_ns: Vec::new(),
     };
     // Once untimed: whose files are in memory then, who does not work is known, and so is most likely what
@@ -206,8 +204,7 @@ struct Rounds<'a> {
     has_ended: Vec<bool>,
     /// The time limit, in seconds, that a subject has reached in a run after it had ended once.
     late_s: Vec<Option<f64>>,
-    /// The most that the core did so far.
-    additions_per_cycle: f64,
+    core: FreeCore,
     /// Each timed run alone, repeated ones included.
     timed: Vec<SoloRun>,
     nearness: Nearness,
@@ -295,7 +292,7 @@ impl Rounds<'_> {
 
     /// Had a run its core for itself, as far as is known by now?
     fn is_free(&self, additions_per_cycle: f64) -> bool {
-        additions_per_cycle >= FREE_SHARE * self.additions_per_cycle
+        self.core.is_free(additions_per_cycle)
     }
 
     /// Did a group share a cache, as far as is known by now?
@@ -353,7 +350,7 @@ impl Rounds<'_> {
         match self.runner.alone(subject, &|| !go_on(done, name)) {
             Ok(run) => {
                 self.has_ended[subject] = true;
-                self.additions_per_cycle = self.additions_per_cycle.max(run.additions_per_cycle);
+                self.core.learn(run.additions_per_cycle);
                 Ok(Some(run))
             }
             Err(why) => self.lose_run(subject, why).map(|()| None),
@@ -464,7 +461,7 @@ impl Rounds<'_> {
         Measured {
             rounds,
             core: CoreUse {
-                additions_per_cycle: self.additions_per_cycle,
+                additions_per_cycle: self.core.additions_per_cycle(),
                 runs: self.timed.len(),
                 shared_runs: self.timed.len() - clocks_mhz.len(),
             },

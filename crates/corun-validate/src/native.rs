@@ -180,6 +180,7 @@ mod tests {
             folder: std::env::temp_dir(),
             cpus: cpus.into_iter().cycle().take(members).collect(),
             same_llc_ns: None,
+            additions_per_cycle: None,
             shared_cache: None,
             limit: Duration::from_secs(60),
         }

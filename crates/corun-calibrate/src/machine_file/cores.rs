@@ -17,6 +17,9 @@ pub(super) fn place(one: &mut CoreType, what: CoreFigure, value: f64) {
         CoreFigure::ClockBurstMhz => one.clock_burst_mhz = Some(value),
         CoreFigure::SmtYield => one.smt_yield = Some(value),
         CoreFigure::DispatchWidth => one.dispatch_width = value,
+        CoreFigure::AdditionsPerCycle => {
+            one.execution.get_or_insert_default().additions_per_cycle = Some(value);
+        }
         CoreFigure::ReorderBuffer => one.reorder_buffer = whole(value),
         CoreFigure::BranchPenaltyCycles => one.branch_penalty_cycles = value.max(0.0),
         // A predictor can be better than the large one of recordings, and worse than the small one.

@@ -11,19 +11,26 @@ struct Modelled {
     /// Of the first runs of groups; later ones take 40 ns.
     transfers_ns: RefCell<VecDeque<f64>>,
     same_llc_ns: Option<f64>,
+    additions_per_cycle: Option<f64>,
 }
 
 impl Modelled {
     fn of<const N: usize>(runs: [&[(f64, f64)]; N]) -> Self {
         let of_program = |runs: &[(f64, f64)]| RefCell::new(runs.iter().copied().collect());
         let runs = runs.map(of_program).into();
-        Self { runs, transfers_ns: RefCell::default(), same_llc_ns: None }
+        Self {
+            runs,
+            transfers_ns: RefCell::default(),
+            same_llc_ns: None,
+            additions_per_cycle: None,
+        }
     }
 
     fn measured(&self, rounds: usize, groups: Vec<Vec<usize>>) -> Measured {
         let names = vec!["one"; self.runs.len()];
         let plan = RoundPlan { rounds, groups, seed: 1, ..RoundPlan::default() };
-        let found = measure_on(self, &names, &plan, self.same_llc_ns, &|_, _| true).unwrap();
+        let known = (Nearness::new(self.same_llc_ns), FreeCore::new(self.additions_per_cycle));
+        let found = measure_on(self, &names, &plan, known, &|_, _| true).unwrap();
         assert!(self.runs.iter().all(|left| left.borrow().is_empty()), "all were run");
         found
     }
@@ -77,13 +84,26 @@ fn whole_rounds_before_a_stop_are_kept() {
     let machine = Modelled::of([&[FREE; 5], &[FREE; 5]]);
     let plan = RoundPlan { rounds: 4, groups: vec![vec![0, 1]], seed: 1, ..RoundPlan::default() };
     // In the third of four rounds.
-    let found = measure_on(&machine, &["one", "two"], &plan, None, &|done, _| done < 0.6).unwrap();
+    let found = measure_on(
+        &machine,
+        &["one", "two"],
+        &plan,
+        (Nearness::new(None), FreeCore::new(None)),
+        &|done, _| done < 0.6,
+    )
+    .unwrap();
     assert_eq!(found.rounds, 2);
     assert!(found.solo.iter().all(|solo| solo.as_ref().unwrap().cpu_s.rounds == 2));
     assert_eq!(found.groups[0].as_ref().unwrap().slowdowns[0].rounds, 2);
     // None is told of less than a round.
     let machine = Modelled::of([&[FREE; 5], &[FREE; 5]]);
-    let stopped = measure_on(&machine, &["one", "two"], &plan, None, &|done, _| done < 0.1);
+    let stopped = measure_on(
+        &machine,
+        &["one", "two"],
+        &plan,
+        (Nearness::new(None), FreeCore::new(None)),
+        &|done, _| done < 0.1,
+    );
     assert!(matches!(stopped, Err(RunError::Stopped)), "{stopped:?}");
 }
 
@@ -112,6 +132,18 @@ fn the_untimed_runs_tell_what_a_free_core_does() {
     let had_core = |at: usize| found.solo[at].as_ref().unwrap().had_core;
     assert_eq!([had_core(0), had_core(1)], [false, true]);
     assert_eq!((found.core.runs, found.core.shared_runs), (5, 4));
+}
+
+/// What the calibration saw of a free core is known to the first run: a core that is shared throughout is told.
+#[test]
+fn a_core_that_is_never_free_is_told_by_its_calibration() {
+    let machine = || Modelled::of([&[(2.0, 2.5); 5]]);
+    let known = Modelled { additions_per_cycle: Some(4.0), ..machine() };
+    let found = known.measured(1, Vec::new());
+    assert!(!found.solo[0].as_ref().unwrap().had_core);
+    assert_eq!(found.core, CoreUse { additions_per_cycle: 4.0, runs: 4, shared_runs: 4 });
+    let unknown = Modelled::of([&[(2.0, 2.5); 2]]).measured(1, Vec::new());
+    assert!(unknown.solo[0].as_ref().unwrap().had_core, "nothing tells it");
 }
 
 /// A run that was taken for free is counted as shared when a later one shows what a free core does.

@@ -9,9 +9,7 @@ use corun_calibrate::{
     CalibrateError, CalibrateOptions, Calibrated, Curve, KeptFile, MeasuredFigure, calibrate,
     may_begin, may_replace,
 };
-use corun_machine::{
-    LineTransfer, Machine, Measurement, discover, system_machine_file, user_machine_file,
-};
+use corun_machine::{Machine, Measurement, discover, system_machine_file, user_machine_file};
 use corun_views::calibration;
 use serde::Serialize;
 
@@ -46,8 +44,7 @@ pub(super) fn run(arguments: &CalibrateArgs) -> Outcome<String> {
     }
     let known = old.as_ref().and_then(|old| old.as_ref().ok());
     let known = known.filter(|old| found.difference(old).is_none());
-    let known_transfers = known.and_then(|old| old.spec().line_transfer).unwrap_or_default();
-    let measured = measured(&found, known_transfers, arguments)?;
+    let measured = measured(&found, known.cloned(), arguments)?;
     if let Some(Ok(old)) = old.filter(|_| !arguments.force) {
         may_replace(&old, &measured.machine).map_err(|kept| {
             let why = format!("{} stays as it is: {kept}", output.display());
@@ -114,14 +111,14 @@ fn check_old(
 
 fn measured(
     found: &Machine,
-    known_transfers: LineTransfer,
+    known: Option<Machine>,
     arguments: &CalibrateArgs,
 ) -> Outcome<Calibrated> {
     let cancel = Cancel::on_signal()?;
     let bar = corun_cli::progress_bar(STEPS, "{percent:>3} % {eta:>4} left  {msg}");
     let options = CalibrateOptions {
         quick: arguments.quick,
-        known_transfers,
+        known,
         memory_bytes: arguments.memory.map(|mib| mib << 20),
         by: format!("corun {}", env!("CARGO_PKG_VERSION")),
     };

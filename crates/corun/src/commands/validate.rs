@@ -78,6 +78,11 @@ fn anew(arguments: &ValidateArgs, library: &Library, machine: Machine) -> Outcom
             .map_err(|error| Failure::Failed(error.into()))?,
         cpus: cpus.iter().map(|&cpu| scenario.machine().cpus()[cpu].id.0).collect(),
         same_llc_ns: scenario.machine().spec().line_transfer.and_then(|one| one.same_llc_ns),
+        additions_per_cycle: {
+            let machine = scenario.machine();
+            let core_type = &machine.core_types()[machine.cpus()[cpus[0]].core_type];
+            core_type.execution.and_then(|one| one.additions_per_cycle)
+        },
         shared_cache: shared_cache(scenario.machine(), cpus[0]),
         limit: Duration::from_secs_f64(arguments.limit_s),
     };
