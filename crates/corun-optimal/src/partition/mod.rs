@@ -8,7 +8,6 @@ mod completion;
 mod enumeration;
 mod error;
 mod fair;
-mod known_clusters;
 mod minimax;
 mod modelled;
 mod objective;
@@ -21,7 +20,6 @@ mod value_bounds;
 
 pub use cluster_set::Kind;
 pub use error::PartitionSearchError;
-pub use known_clusters::KnownClusters;
 pub use objective::PartitionObjective;
 pub use pareto::{FRONT_STEP, ParetoFront, ParetoPoint};
 pub use problem::{PartitionProblem, PartitionResult};

@@ -1,7 +1,5 @@
 //! Clusters as corun-model sees them.
 
-use std::ops::RangeInclusive;
-
 use corun_model::{
     BandwidthModel, CacheGroup, DEFAULT_SOLO_PEAK_SHARE, Demand, Member, Model, Outcome,
     PassedDomain, Running, Scratch,
@@ -9,7 +7,6 @@ use corun_model::{
 
 use crate::partition::bandwidth_coupling::{BandwidthCoupling, SlowdownLine};
 use crate::partition::error::PartitionSearchError;
-use crate::partition::known_clusters::KnownClusters;
 use crate::partition::table::ClusterModel;
 
 /// Members on one LLC, what limits their traffic, and the size of a way.
@@ -27,8 +24,6 @@ pub(crate) struct ModelledLlc<'p> {
     solo_share: f64,
     /// Busy threads of each member's core.
     busy: Vec<u32>,
-    /// Clusters that other problems of these programs have computed.
-    pub(crate) known: Option<&'p KnownClusters>,
 }
 
 impl<'p> ModelledLlc<'p> {
@@ -68,7 +63,6 @@ impl<'p> ModelledLlc<'p> {
             peak_bytes_per_s: 1.0,
             solo_share: options.solo_peak_share.unwrap_or(DEFAULT_SOLO_PEAK_SHARE),
             busy: members.iter().map(|member| busy(member) as u32).collect(),
-            known: None,
         };
         if options.bandwidth != BandwidthModel::None
             && let Some(meeting) = modelled.meeting_place()?
@@ -178,26 +172,5 @@ impl ClusterModel for ModelledLlc<'_> {
             };
             self.law.line(stretched.solo, stretched.per_ratio, asked, counted)
         }));
-    }
-
-    fn lines_by_ways(
-        &self,
-        programs: &[usize],
-        ways: RangeInclusive<usize>,
-        scratch: &mut ShareScratch,
-        out: &mut Vec<SlowdownLine>,
-    ) {
-        let compute = |out: &mut Vec<SlowdownLine>| {
-            for ways in ways {
-                self.lines(programs, ways as u32, scratch, out);
-            }
-        };
-        match self.known {
-            Some(known) => {
-                let cluster = programs.iter().map(|&one| (one, self.members[one].phase)).collect();
-                known.lines(cluster, out, compute);
-            }
-            None => compute(out),
-        }
     }
 }

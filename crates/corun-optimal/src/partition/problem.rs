@@ -8,7 +8,6 @@ use corun_model::{Member, Model, Outcome};
 use crate::objective::Goal;
 use crate::partition::cluster_set::{ClusterSet, Kind};
 use crate::partition::error::PartitionSearchError;
-use crate::partition::known_clusters::KnownClusters;
 use crate::partition::modelled::ModelledLlc;
 use crate::partition::objective::PartitionObjective;
 use crate::partition::solve::{Judge, PartitionFound};
@@ -96,16 +95,6 @@ impl<'p> PartitionProblem<'p> {
         let cluster_set =
             ClusterSet { kind, programs, ways: ways as usize, min_ways: min_ways as usize };
         Ok(Self { modelled, cluster_set, table: OnceLock::new() })
-    }
-
-    /// Takes clusters that other problems of the same programs have computed, by the same model, and adds its own to them.
-    /// Where they are of other programs, CPUs or ways, they are left alone. The answer is the same as without.
-    #[must_use]
-    pub fn knowing(mut self, known: &'p KnownClusters) -> Self {
-        if known.are_of(&self.modelled.members, self.cluster_set) {
-            self.modelled.known = Some(known);
-        }
-        self
     }
 
     /// The table of all clusters, made when it is first asked for; none when it must stop first.

@@ -1,7 +1,5 @@
 //! Every cluster's members with every number of ways, once.
 
-use std::ops::RangeInclusive;
-
 use rayon::prelude::*;
 
 use crate::partition::bandwidth_coupling::{BandwidthCoupling, SlowdownLine};
@@ -16,7 +14,8 @@ pub(crate) trait ClusterModel: Sync {
     /// Working memory, one a task.
     type Scratch: Default;
 
-    /// Adds the lines of `programs` (ascending) that share `ways` ways to `out`, in the same order.
+    /// The lines of `programs` (ascending) that share `ways` ways, in the same order, into `out`,
+    /// empty when called.
     fn lines(
         &self,
         programs: &[usize],
@@ -24,19 +23,6 @@ pub(crate) trait ClusterModel: Sync {
         scratch: &mut Self::Scratch,
         out: &mut Vec<SlowdownLine>,
     );
-
-    /// The same with each of these numbers of ways, one after the other.
-    fn lines_by_ways(
-        &self,
-        programs: &[usize],
-        ways: RangeInclusive<usize>,
-        scratch: &mut Self::Scratch,
-        out: &mut Vec<SlowdownLine>,
-    ) {
-        for ways in ways {
-            self.lines(programs, ways as u32, scratch, out);
-        }
-    }
 }
 
 /// Rows of one block: by member, then by ways, so that the ways of a member lie side by side.
@@ -148,10 +134,9 @@ impl LineBlock {
             if programs.is_empty() {
                 continue;
             }
-            let by_ways = cluster_set.min_ways..=cluster_set.ways;
-            lines.clear();
-            clusters.lines_by_ways(&programs, by_ways.clone(), &mut scratch, &mut lines);
-            for (ways, lines) in by_ways.zip(lines.chunks_exact(programs.len())) {
+            for ways in cluster_set.min_ways..=cluster_set.ways {
+                lines.clear();
+                clusters.lines(&programs, ways as u32, &mut scratch, &mut lines);
                 for (member, line) in lines.iter().enumerate() {
                     let at = first + member * cluster_set.ways + ways - 1;
                     block.a[at] = line.a;

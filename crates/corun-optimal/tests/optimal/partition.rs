@@ -10,11 +10,10 @@ use corun_model::{
     BandwidthModel, Compatibility, LoadedProgram, Member, Model, ModelOptions, SpaceLaw,
 };
 use corun_optimal::partition::{
-    Kind, KnownClusters, ParetoPoint, PartitionObjective, PartitionProblem, PartitionResult,
-    PartitionSearchError,
+    Kind, ParetoPoint, PartitionObjective, PartitionProblem, PartitionResult, PartitionSearchError,
 };
 use corun_optimal::{Goal, SearchLimits};
-use corun_profile::{Library, MeasuredOn, Profile, ProfileData, Recording, import_csv};
+use corun_profile::{Library, MeasuredOn, Profile, import_csv};
 use proptest::prelude::*;
 
 /// One LLC of so many ways of 256 KiB over 8 cores, with a memory of this peak.
@@ -270,55 +269,6 @@ fn a_search_cut_short_says_how_far_it_is() {
     let fresh = PartitionProblem::new(&model, &members, 11, 1, Kind::Cluster).unwrap();
     let found = fresh.solve(PartitionObjective::Stp, Goal::Best, &limits).unwrap();
     assert!(!found.proven && found.gap.is_none() && found.ways.iter().sum::<u32>() == 11);
-}
-
-/// Three programs of two phases each and one of one: each of the eight combinations has the answer that it has alone, and
-/// clusters of other programs are left alone.
-#[test]
-fn clusters_that_are_known_change_nothing() {
-    let model = Model::new(machine(6, 5000.0), ModelOptions::default()).unwrap();
-    let two_phases = |one: Profile, other: Profile| {
-        let [ProfileData::Recording(one), ProfileData::Recording(other)] = [one.data, other.data]
-        else {
-            panic!("recordings")
-        };
-        let phases = one.phases.into_iter().chain(other.phases).collect();
-        let data = ProfileData::Recording(Recording::new(one.origin, phases));
-        model.load(&Profile { name: "two phases".to_owned(), data }).unwrap()
-    };
-    let changing =
-        |mpki: f64, mib: f64| two_phases(program(mpki, mib), program(mpki / 3.0, 2.0 * mib));
-    let programs = [
-        changing(40.0, 0.5),
-        changing(9.0, 2.5),
-        changing(25.0, 1.5),
-        model.load(&program(3.0, 0.8)).unwrap(),
-    ];
-    let known = KnownClusters::default();
-    let solved = |members: &[Member<'_>], known: Option<&KnownClusters>| {
-        let problem = PartitionProblem::new(&model, members, 6, 1, Kind::Cluster).unwrap();
-        let problem = match known {
-            Some(known) => problem.knowing(known),
-            None => problem,
-        };
-        let limits = SearchLimits::default();
-        let found = problem.solve(PartitionObjective::Unfairness, Goal::Best, &limits).unwrap();
-        PartitionResult { solver_seconds: 0.0, ..found }
-    };
-    let mut values = Vec::new();
-    for phases in 0..8 {
-        let mut members = members(&programs);
-        for (place, member) in members[..3].iter_mut().enumerate() {
-            member.phase = phases >> place & 1;
-        }
-        let alone = solved(&members, None);
-        assert_eq!(solved(&members, Some(&known)), alone);
-        members.reverse();
-        assert_eq!(solved(&members, Some(&known)), solved(&members, None));
-        values.push(alone.value);
-    }
-    values.dedup();
-    assert_eq!(values.len(), 8);
 }
 
 #[test]

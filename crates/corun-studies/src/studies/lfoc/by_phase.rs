@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 use corun_app::{Error, Result};
-use corun_optimal::partition::{Kind, KnownClusters, PartitionObjective, PartitionProblem};
+use corun_optimal::partition::{Kind, PartitionObjective, PartitionProblem};
 use corun_optimal::{Goal, SearchLimits};
 use corun_policy::{
     Action, ActionKind, BuildOptions, CachePart, CounterKind, Event, Input, Interval, Nanoseconds,
@@ -82,7 +82,6 @@ pub(super) struct ByPhase {
     partitioner: Box<dyn Partitioner>,
     /// By the phases that programs are in, where nothing else matters.
     known: HashMap<Vec<usize>, Partition>,
-    clusters: KnownClusters,
     /// By place in the mix: when its present run began, and seconds that earlier runs took, and take alone.
     past: Vec<Past>,
     asked: Vec<CachePart>,
@@ -123,7 +122,6 @@ impl ByPhase {
             partitioner: partitioner.map_err(Error::failed)?,
             past: vec![Past::default(); mix.len()],
             known: HashMap::new(),
-            clusters: KnownClusters::default(),
             asked: Vec::new(),
             phases,
             mix,
@@ -219,7 +217,6 @@ impl ByPhase {
         }
         let problem =
             PartitionProblem::new(&llc.model, &members, llc.ways, 1, Kind::Cluster).ok()?;
-        let problem = problem.knowing(&self.clusters);
         let limits = SearchLimits { nodes: MOST, ..SearchLimits::default() };
         let found = problem.solve(PartitionObjective::Unfairness, Goal::Best, &limits).ok()?;
         let mut cluster = vec![0; phases.len()];
