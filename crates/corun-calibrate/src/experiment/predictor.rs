@@ -17,11 +17,10 @@ use crate::rounds::Experiment;
 /// After how many outcomes they come again: the small predictor foresees most of the first, the large one nearly all of the
 /// last, and less beyond.
 const PERIODS: [usize; 5] = [1 << 10, 1 << 11, 1 << 12, 1 << 13, 1 << 14];
-/// Rounds through all outcomes in which they are learnt, and rounds that are timed.
-const LEARNING_ROUNDS: u64 = 8;
-const TIMED_ROUNDS: u64 = 2;
-/// Branches of a round whose outcomes come again at once, or never.
-const LEAST_BRANCHES: usize = 1 << 15;
+/// Rounds through all outcomes in which they are learnt before any is timed.
+const LEARNING_ROUNDS: usize = 8;
+/// Branches of a sample: some 0.1 ms.
+const TIMED_BRANCHES: usize = 1 << 15;
 /// Of outcomes that never come again.
 const UNFORESEEN: f64 = 0.5;
 
@@ -41,11 +40,11 @@ impl BranchPredictor {
     pub(crate) fn new(core_type: usize, cpu: CpuId) -> Self {
         let mut generator = Pcg64::seed_from_u64(1);
         let two_turns = drawn(&mut generator, 2 * Outcomes::BRANCHES);
-        let turns = two_turns.repeat(LEAST_BRANCHES / two_turns.len());
+        let turns = two_turns.repeat(TIMED_BRANCHES / two_turns.len());
         let periods = PERIODS.map(|count| drawn(&mut generator, count));
         let of_recordings = periods.iter().map(|period| {
-            let (before, counted) = (LEARNING_ROUNDS as usize, TIMED_ROUNDS as usize);
-            mispredicted_of_repeated(period, Outcomes::BRANCHES as u64, before, counted)
+            let counted = timed_rounds(period.len());
+            mispredicted_of_repeated(period, Outcomes::BRANCHES as u64, LEARNING_ROUNDS, counted)
         });
         Self {
             core_type,
@@ -62,13 +61,18 @@ fn drawn(generator: &mut Pcg64, count: usize) -> Vec<bool> {
     generator.random_iter().take(count).collect()
 }
 
+/// Rounds through so many outcomes that are timed.
+fn timed_rounds(period: usize) -> usize {
+    TIMED_BRANCHES / period
+}
+
 /// Cycles a branch in so many rounds, after others.
-fn cycles_a_branch(outcomes: &Outcomes, learning: u64, rounds: u64) -> Sample {
+fn cycles_a_branch(outcomes: &Outcomes, learning: usize, rounds: usize) -> Sample {
     if learning > 0 {
-        outcomes.run(learning);
+        outcomes.run(learning as u64);
     }
     let mut branches = 0;
-    let reading = timed(|| branches = outcomes.run(rounds));
+    let reading = timed(|| branches = outcomes.run(rounds as u64));
     reading.sample(reading.cycles() / branches as f64)
 }
 
@@ -84,12 +88,14 @@ impl Experiment for BranchPredictor {
     fn measure(&mut self, point: usize) -> Result<Sample, CalibrateError> {
         pin(self.cpu)?;
         let Some(of_period) = point.checked_sub(1) else {
-            return Ok(cycles_a_branch(&self.foreseen, LEARNING_ROUNDS, TIMED_ROUNDS));
+            return Ok(cycles_a_branch(&self.foreseen, LEARNING_ROUNDS, 1));
         };
         Ok(match self.again.get(of_period) {
-            Some(outcomes) => cycles_a_branch(outcomes, LEARNING_ROUNDS, TIMED_ROUNDS),
+            Some(outcomes) => {
+                cycles_a_branch(outcomes, LEARNING_ROUNDS, timed_rounds(PERIODS[of_period]))
+            }
             None => {
-                let new = drawn(&mut self.generator, LEAST_BRANCHES);
+                let new = drawn(&mut self.generator, TIMED_BRANCHES);
                 cycles_a_branch(&Outcomes::new(&new), 0, 1)
             }
         })
