@@ -11,7 +11,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
-use corun_profile::{InstructionMix, MicroTrace, MicroTraces, Phase};
+use corun_profile::{InstructionMix, MicroTrace, MicroTraces, Phase, Recording};
 use rayon::prelude::*;
 
 use crate::ModelError;
@@ -28,6 +28,8 @@ const MOST_SITES: usize = 32;
 /// A phase of a recording ([`for_replays`]) and what its replays found, by site ([`Site::for_replays`]).
 struct Known {
     traces: MicroTraces,
+    /// As of [`SampledPhase::most_pages`].
+    most_pages: f32,
     phase: Phase,
     by_site: Vec<(Site, Arc<[Point]>)>,
 }
@@ -62,8 +64,8 @@ fn for_replays(phase: &Phase) -> Phase {
 }
 
 impl Known {
-    fn is_of(&self, phase: &Phase, traces: &MicroTraces) -> bool {
-        self.phase == *phase && self.traces == *traces
+    fn is_of(&self, phase: &Phase, of: &Replays<'_>) -> bool {
+        self.phase == *phase && self.most_pages == of.most_pages && self.traces == *of.packed
     }
 }
 
@@ -71,13 +73,15 @@ impl Known {
 pub(crate) struct Replays<'a> {
     program: &'a str,
     packed: &'a MicroTraces,
+    most_pages: f32,
     unpacked: OnceLock<Result<Vec<MicroTrace>, ModelError>>,
 }
 
 impl<'a> Replays<'a> {
-    /// Of a program with these micro-traces, which are unpacked when a replay is not known.
-    pub(crate) fn of(program: &'a str, packed: &'a MicroTraces) -> Self {
-        Self { program, packed, unpacked: OnceLock::new() }
+    /// Of a program with this recording, whose micro-traces are unpacked when a replay is not known.
+    pub(crate) fn of(program: &'a str, recording: &'a Recording) -> Self {
+        let most_pages = recording.most_pages().map_or(f32::INFINITY, |pages| pages as f32);
+        Self { program, packed: &recording.micro_traces, most_pages, unpacked: OnceLock::new() }
     }
 
     /// What replays of a phase find at each site, in their order; none where no traces stand for the phase.
@@ -114,7 +118,8 @@ impl<'a> Replays<'a> {
         }
         let traces = self.unpacked()?;
         let core = phase.core.as_ref();
-        let Some(sampled) = core.and_then(|core| SampledPhase::new(phase, core, traces)) else {
+        let sampled = core.and_then(|core| SampledPhase::new(phase, core, traces));
+        let Some(sampled) = sampled.map(|one| one.with_most_pages(self.most_pages)) else {
             return Ok(None);
         };
         let made = known
@@ -131,7 +136,7 @@ impl<'a> Replays<'a> {
 
     fn known(&self, phase: &Phase, site: &Site) -> Option<Arc<[Point]>> {
         let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        let one = known.get(&key(phase))?.iter().find(|one| one.is_of(phase, self.packed))?;
+        let one = known.get(&key(phase))?.iter().find(|one| one.is_of(phase, self))?;
         let (_, points) = one.by_site.iter().find(|(at, _)| at == site)?;
         Some(points.clone())
     }
@@ -144,10 +149,10 @@ impl<'a> Replays<'a> {
             known.clear();
         }
         let of_key = known.entry(key(phase)).or_default();
-        let place = of_key.iter().position(|one| one.is_of(phase, self.packed));
+        let place = of_key.iter().position(|one| one.is_of(phase, self));
         let place = place.unwrap_or_else(|| {
             let (traces, phase) = (self.packed.clone(), phase.clone());
-            of_key.push(Known { traces, phase, by_site: Vec::new() });
+            of_key.push(Known { traces, most_pages: self.most_pages, phase, by_site: Vec::new() });
             of_key.len() - 1
         });
         let by_site = &mut of_key[place].by_site;
@@ -182,8 +187,8 @@ mod tests {
     }
 
     /// The points at the first site.
-    fn points(traces: &MicroTraces, phase: &Phase, sites: &[Site]) -> Arc<[Point]> {
-        let found = Replays::of("a", traces).points(phase, sites).unwrap().unwrap();
+    fn points(recording: &Recording, phase: &Phase, sites: &[Site]) -> Arc<[Point]> {
+        let found = Replays::of("a", recording).points(phase, sites).unwrap().unwrap();
         found[0].clone()
     }
 
@@ -192,17 +197,18 @@ mod tests {
         let [one, other] = ["gawk", "lua"].map(recording);
         let (phase, traces) = (&one.phases[0], &one.micro_traces);
         let here = &[site("xeon-x5365")];
-        let first = points(traces, phase, here);
+        let first = points(&one, phase, here);
         let fresh = |site: &Site| {
             let all = traces.unpack().unwrap();
             let sampled = SampledPhase::new(phase, phase.core.as_ref().unwrap(), &all).unwrap();
+            let sampled = sampled.with_most_pages(one.most_pages().unwrap() as f32);
             replayed::points(phase, &sampled, site)
         };
-        assert!(Arc::ptr_eq(&first, &points(traces, phase, here)));
+        assert!(Arc::ptr_eq(&first, &points(&one, phase, here)));
         assert_eq!(first[..], fresh(&here[0]));
 
         let there = &[site("xeon-gold-6138")];
-        let elsewhere = points(traces, phase, there);
+        let elsewhere = points(&one, phase, there);
         assert_eq!(elsewhere[..], fresh(&there[0]));
         assert_ne!(first, elsewhere);
 
@@ -213,10 +219,13 @@ mod tests {
             }),
             ..phase.clone()
         };
-        assert_ne!(first, points(traces, &more, here));
-        assert!(!Arc::ptr_eq(&first, &points(&other.micro_traces, phase, here)));
+        assert_ne!(first, points(&one, &more, here));
+        assert!(!Arc::ptr_eq(&first, &points(&other, phase, here)));
+        let mut larger = one.clone();
+        larger.phases[0].core.as_mut().unwrap().page_faults_pki *= 2.0;
+        assert!(!Arc::ptr_eq(&first, &points(&larger, phase, here)), "of more pages");
         // Both are still known.
-        let both = points(traces, phase, &[here[0].clone(), there[0].clone()]);
+        let both = points(&one, phase, &[here[0].clone(), there[0].clone()]);
         assert!(Arc::ptr_eq(&first, &both));
     }
 
@@ -245,7 +254,7 @@ mod tests {
         let unforeseen = Phase { prefetchable: 0.0, dirty_share: 0.5, ..phase.clone() };
         let here = site("xeon-gold-6138");
         let there = Site { peak_bytes_per_s: 1e9, ..here.clone() };
-        let first = points(traces, phase, &[here]);
-        assert!(Arc::ptr_eq(&first, &points(traces, &unforeseen, &[there])));
+        let first = points(&recording, phase, &[here]);
+        assert!(Arc::ptr_eq(&first, &points(&recording, &unforeseen, &[there])));
     }
 }

@@ -133,7 +133,7 @@ impl Model {
         let phases: Vec<(f64, Option<PhaseMix>, Vec<PhaseTable>)> = match &profile.data {
             ProfileData::Recording(recording) => {
                 let run_instructions = profile.instructions() as f64;
-                let replays = Replays::of(&profile.name, &recording.micro_traces);
+                let replays = Replays::of(&profile.name, recording);
                 let phase = |phase: &Phase| {
                     let phase = &phase.with_curve_to_footprint();
                     let points = replays.points(phase, &self.sites)?;

@@ -25,6 +25,23 @@ pub struct Recording {
     pub micro_traces: MicroTraces,
 }
 
+/// Pages of a file that the kernel maps at one fault at most.
+const PAGES_A_FILE_FAULT: f64 = 16.0;
+
+impl Recording {
+    /// No more pages of 4 KiB than the program touched from its start to its end, by its page faults; none where these were
+    /// not recorded.
+    pub fn most_pages(&self) -> Option<f64> {
+        let of_phase = |phase: &Phase| {
+            let core = phase.core.as_ref()?;
+            let of_files = core.file_faults_pki * (PAGES_A_FILE_FAULT - 1.0);
+            Some(phase.instructions as f64 * 1e-3 * (core.page_faults_pki + of_files))
+        };
+        let pages: f64 = self.phases.iter().filter_map(of_phase).sum();
+        (pages > 0.0).then_some(pages)
+    }
+}
+
 /// A stretch of the execution: a phase, for some time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stretch {

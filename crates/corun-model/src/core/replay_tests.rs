@@ -76,6 +76,7 @@ fn repeated(steps: &[Step], times: usize) -> RankedTrace {
         code: ones.clone(),
         code_alone: ones,
         pages: vec![0.0; ops.len()],
+        most_pages: f32::INFINITY,
         ops,
     }
 }
@@ -447,6 +448,23 @@ fn a_walk_over_more_pages_takes_longer() {
     }
     let everywhere = MemoryWalk { most_cycles: 300.0, pages: [0.0; 2] };
     assert_eq!(everywhere.more_cycles(0.0), 300);
+}
+
+/// What lies before a micro-trace's surroundings is not known, but how many pages there are.
+#[test]
+fn a_walk_goes_over_no_more_pages_than_there_are() {
+    let (op, _) = load([1, 0], true);
+    let mut trace = repeated(&[(op, true)], 1024);
+    trace.pages.fill(f32::INFINITY);
+    let memory_walk = MemoryWalk { most_cycles: 300.0, pages: [512.0, 524_288.0] };
+    let of = |most_pages: f32| {
+        let trace = RankedTrace { most_pages, ..trace.clone() };
+        let replayed = Replay::new(&wide()).run(&trace, &MemoryView { memory_walk, ..VIEW });
+        replayed.cycles / replayed.instructions
+    };
+    // 5 of 10 doublings, and all.
+    about(of(f32::INFINITY) - of(16_384.0), 150.0);
+    about(of(f32::INFINITY) - of(512.0), 300.0);
 }
 
 /// The walk for a far page is waited for unless a prefetcher has asked for the line.

@@ -44,6 +44,8 @@ pub(crate) struct RankedTrace {
     pub(crate) code_alone: Vec<f32>,
     /// Pages touched since the last access to its data's page.
     pub(crate) pages: Vec<f32>,
+    /// As of [`SampledPhase::with_most_pages`].
+    pub(crate) most_pages: f32,
 }
 
 /// The micro-traces of a phase.
@@ -99,6 +101,7 @@ impl SampledPhase {
                 code: ranks.clone(),
                 code_alone: ranks.clone(),
                 pages: vec![0.0; ops.len()],
+                most_pages: f32::INFINITY,
                 ops,
             });
         }
@@ -117,6 +120,14 @@ impl SampledPhase {
             traces.iter().map(of).sum()
         });
         Some(Self { traces, sorted, mispredicted })
+    }
+
+    /// Of a program that touches so many pages from its start to its end, and so no more between two accesses to one. The tracer
+    /// does not know the pages from before a micro-trace's surroundings: of an access to one, [`pages`] says only how many there
+    /// may have been.
+    pub(crate) fn with_most_pages(mut self, most_pages: f32) -> Self {
+        self.traces.iter_mut().for_each(|trace| trace.most_pages = most_pages);
+        self
     }
 }
 
