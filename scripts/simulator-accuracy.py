@@ -395,7 +395,8 @@ level = 3
 size_kib = {LLC_KIB}
 ways = 16
 line_bytes = 64
-inclusion = "non-inclusive"
+# Each line that comes from memory stays in the last cache as well, as in an inclusive one: capacities do not add up.
+inclusion = "inclusive"
 latency_ns = {ns(figures["llc"])}
 
 [[object.object.object.object]]
