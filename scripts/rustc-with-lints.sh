@@ -49,7 +49,7 @@ fi
 # Most of what these tests run is the libraries, which stay optimised: so built, they take a fifth to four fifths of the CPU time
 # and run as long. docs/benchmarks.md has figures, also of those that would run longer.
 cheap=()
-if [[ -n $is_test && $source =~ ^crates/corun-((cache|optimal|policy|profile|scx|sim)/src/lib.rs$|(model|optimal|sim)/tests/) ]]; then
+if [[ -n $is_test && $source =~ ^crates/corun-((cache|optimal|policy|profile|scx|sim|trace)/src/lib.rs$|(model|optimal|sim|trace)/tests/) ]]; then
   cheap=(-C opt-level=0)
 elif [[ -n $is_test && $source == crates/corun-model/src/lib.rs ]]; then
   cheap=(-C opt-level=1)

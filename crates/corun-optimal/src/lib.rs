@@ -10,6 +10,7 @@
 //! - [`enumerate`]: everything, one by one, to check the others against.
 //! - [`partition`]: the ways of one LLC among programs, strictly or in clusters.
 //! - [`JointProblem`]: both, where LLCs do not affect one another.
+//! - [`packing`]: which threads an LLC has room for, and what is worth most, as a linear program.
 //!
 //! It knows nothing of time: a program is one phase. docs/optimum.md has the method, the proofs
 //! of the bounds and figures.
@@ -28,6 +29,7 @@ mod local_search;
 mod matching;
 mod modelled;
 mod objective;
+pub mod packing;
 pub mod partition;
 mod placement;
 mod search;

@@ -5,15 +5,15 @@
 //! there ([`corun_model::Model::least_between`]). The bytes of all threads fit the LLC, their times fit what the cell does
 //! not leave idle, and they have CPUs. So the threads of all LLCs in a cell, summed up, fit as many times that room, and
 //! cost at least the sum of their least costs: a linear program with a line for each program and each cell. Its dual is
-//! solved by prices of the programs: at given prices a cell is a packing ([`super::packing`]).
+//! solved by prices of the programs: at given prices a cell is a packing ([`corun_optimal::packing`]).
 
 use std::sync::Mutex;
 
 use corun_model::{LeastFigures, LoadedProgram, Member, Pressure};
+use corun_optimal::packing::{Packing, PackingItem};
 use rayon::prelude::*;
 
 use super::groups::LlcKind;
-use super::packing::{Item, Packing};
 use super::prices::{Column, Prices};
 use crate::fleet::Ground;
 use crate::kind::NodeKind;
@@ -108,7 +108,7 @@ struct Cell {
     soft: Pressure,
     /// What a thread takes of the room at least, by program in the order of [`Cells::programs`], with what it is worth at the
     /// prices that were looked at last.
-    items: Vec<Item>,
+    items: Vec<PackingItem>,
     /// What a thread costs at least, infinite where it is not allowed.
     costs: Vec<f64>,
     packing: Packing,
@@ -362,9 +362,9 @@ fn cells_between(
         let (mut items, mut costs) = (Vec::new(), Vec::new());
         for one in least {
             let bytes = one.bytes / (capacity * (1.0 + SLACK));
-            let item = Item::of_thread([bytes, one.busy / busy_at_most, 1.0 / cpus]);
+            let item = PackingItem::of_thread([bytes, one.busy / busy_at_most, 1.0 / cpus]);
             let cost = aim.of_thread(one.slowdown).filter(|_| item.is_some());
-            items.push(item.unwrap_or(Item::NEVER));
+            items.push(item.unwrap_or(PackingItem::NEVER));
             costs.push(cost.unwrap_or(f64::INFINITY));
         }
         Some(Cell { hard, soft, items, costs, packing: Packing::empty() })

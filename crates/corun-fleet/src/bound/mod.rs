@@ -15,7 +15,6 @@
 mod alone;
 mod cells;
 mod groups;
-mod packing;
 mod prices;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -167,7 +167,7 @@ impl Figures {
 
 /// What the kernel did for the program. A system call is of one kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct KernelWork {
+pub struct KernelWork {
     /// System calls that touch neither files nor what memory is mapped to.
     pub light_calls: u64,
     /// Those that change what memory is mapped to.

@@ -37,15 +37,7 @@ mod thread;
 mod touched;
 mod watching;
 
-#[cfg(test)]
-mod cleared_tests;
-#[cfg(test)]
-mod gap_tests;
-#[cfg(test)]
-mod tests;
-
-pub(crate) use figures::KernelWork;
-pub use figures::{Counters, Figures, Observed, ThreadSet, Traffic};
+pub use figures::{Counters, Figures, KernelWork, Observed, ThreadSet, Traffic};
 pub use histogram::Histogram;
 pub use options::{BadRate, DEFAULT_TRACKED_LINES, EngineOptions, SamplingRate};
 pub use own::{MOST_OWN_THREADS, OwnFigures};
@@ -172,7 +164,8 @@ impl Engine {
     }
 
     /// The same with windows of this many instructions (at least 1); to be set before it begins.
-    pub(crate) fn with_window(mut self, instructions: u64) -> Self {
+    #[must_use]
+    pub fn with_window(mut self, instructions: u64) -> Self {
         self.window_instructions = instructions.max(1);
         self.stop = self.window_end();
         self
@@ -183,24 +176,24 @@ impl Engine {
     }
 
     /// The kernel did so much for the program.
-    pub(crate) fn add_kernel_work(&mut self, work: &KernelWork) {
+    pub fn add_kernel_work(&mut self, work: &KernelWork) {
         if self.options.kernel {
             self.figures.counters.add_kernel_work(work);
         }
     }
 
-    /// The program gives back memory, from one address to another, or maps anonymous memory there.
-    pub(crate) fn memory_given_back(&mut self, begin: u64, end: u64) {
+    /// The program gives back memory from the address `begin` up to `end`, or maps anonymous memory there.
+    pub fn memory_given_back(&mut self, begin: u64, end: u64) {
         self.pages.forget(begin / PAGE_BYTES, end.div_ceil(PAGE_BYTES));
     }
 
     /// It gives back what memory holds that stays mapped.
-    pub(crate) fn memory_discarded(&mut self, begin: u64, end: u64) {
+    pub fn memory_discarded(&mut self, begin: u64, end: u64) {
         self.pages.discard(begin / PAGE_BYTES, end.div_ceil(PAGE_BYTES));
     }
 
-    /// It moves memory, with what it holds, to another address.
-    pub(crate) fn memory_moved(&mut self, begin: u64, end: u64, to: u64) {
+    /// It moves memory, with what it holds, to the address `to`.
+    pub fn memory_moved(&mut self, begin: u64, end: u64, to: u64) {
         self.pages.move_pages(begin / PAGE_BYTES, end.div_ceil(PAGE_BYTES), to / PAGE_BYTES);
     }
 
@@ -210,7 +203,7 @@ impl Engine {
     }
 
     /// The program maps a file.
-    pub(crate) fn file_mapped(&mut self, begin: u64, end: u64) {
+    pub fn file_mapped(&mut self, begin: u64, end: u64) {
         self.pages.map_file(begin / PAGE_BYTES, end.div_ceil(PAGE_BYTES));
     }
 

@@ -223,7 +223,7 @@ impl Sieve {
     }
 
     /// The engine's pace that it keeps to.
-    pub(crate) fn pace_number(&self) -> u32 {
+    pub fn pace_number(&self) -> u32 {
         self.pace.number
     }
 
@@ -315,7 +315,7 @@ impl Sieve {
     }
 
     /// Memory was given back or mapped: what is touched from now on may be new.
-    pub(crate) fn forget_pages(&mut self) {
+    pub fn forget_pages(&mut self) {
         self.recent.fill(NO_PAGE);
         self.known.fill(KnownPage::NONE);
     }

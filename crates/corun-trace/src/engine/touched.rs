@@ -54,7 +54,7 @@ impl Touched {
     }
 
     /// The lines, estimated.
-    pub(crate) fn distinct_lines(&self) -> u64 {
+    pub fn distinct_lines(&self) -> u64 {
         let seen = self.seen.distinct_lines();
         if self.bound == u64::MAX {
             return seen;

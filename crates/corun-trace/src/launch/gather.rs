@@ -48,8 +48,9 @@ pub(super) struct Gathered {
     last_state: Option<RunState>,
 }
 
-/// Reads a folder of reports; `main` is the number of the process that was started.
-pub(super) fn gather(folder: &Path, main: u32) -> io::Result<Gathered> {
+/// Reads a folder of reports; `main` is the number of the process that was started. `pack_quickly`: as in
+/// [`super::Request`].
+pub(super) fn gather(folder: &Path, main: u32, pack_quickly: bool) -> io::Result<Gathered> {
     let mut gathered = Gathered::default();
     for path in Report::list(folder)? {
         let report = Report::read(&path)?;
@@ -69,6 +70,8 @@ pub(super) fn gather(folder: &Path, main: u32) -> io::Result<Gathered> {
         thin(recording, &mut gathered.traces, MOST_TRACES);
         recording.micro_traces = if gathered.traces.is_empty() {
             MicroTraces::default()
+        } else if pack_quickly {
+            MicroTraces::pack_quickly(&gathered.traces)
         } else {
             MicroTraces::pack(&gathered.traces)
         };

@@ -51,6 +51,9 @@ pub struct Request {
     pub duration: Option<Duration>,
     /// How it is recorded.
     pub settings: Settings,
+    /// Compress the profile's micro-traces quickly, into more bytes: for a profile that nobody keeps. Else they are
+    /// compressed as far as possible, which takes longer than recording a short program.
+    pub pack_quickly: bool,
     /// Also write a trace of all accesses of the started program to this file.
     pub trace: Option<PathBuf>,
     /// Also write the instructions of the started program's first thread to this file, as
@@ -196,8 +199,8 @@ pub fn record_and_watch(
             ),
         });
     }
-    let gathered = gather(folder.path(), ended.process).map_err(|error| TraceError::NoRecord {
-        reason: format!("the tracer's reports cannot be read: {error}"),
+    let gathered = gather(folder.path(), ended.process, request.pack_quickly).map_err(|error| {
+        TraceError::NoRecord { reason: format!("the tracer's reports cannot be read: {error}") }
     })?;
     let mut recorded = finish(request, gathered, &ended, &control)?;
     recorded.trace = trace.map(|trace| trace.end(folder.path()));

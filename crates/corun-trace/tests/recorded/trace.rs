@@ -26,10 +26,12 @@ fn kernels() -> Option<PathBuf> {
     Some(kernels)
 }
 
+/// The kernels example with these arguments, to a profile that nobody keeps.
 fn request(words: &[&str]) -> Option<Request> {
     let kernels = kernels()?;
     let command = std::iter::once(kernels.into_os_string());
-    Some(Request::new(command.chain(words.iter().map(Into::into)).collect()))
+    let command = command.chain(words.iter().map(Into::into)).collect();
+    Some(Request { pack_quickly: true, ..Request::new(command) })
 }
 
 fn recording(profile: &Profile) -> &Recording {
@@ -220,7 +222,8 @@ fn the_instruction_limit_ends_it() {
 #[test]
 fn the_time_limit_ends_a_busy_and_a_sleeping_program() {
     let Some(busy) = request(&["walk", "1", "100000000"]) else { return };
-    let sleeping = Request::new(["sleep", "1000"].map(Into::into).to_vec());
+    let sleeping =
+        Request { pack_quickly: true, ..Request::new(["sleep", "1000"].map(Into::into).to_vec()) };
     for mut request in [busy, sleeping] {
         request.duration = Some(Duration::from_millis(300));
         let recorded = record(&request).unwrap();

@@ -64,11 +64,13 @@ fn without_a_name_the_busiest_programs_are_shown() {
     assert!(first_table.lines().count() <= 22, "{first_table}");
 }
 
-/// The kernel runs a shell for it, and names the process after the script all the same.
+/// The kernel runs a shell for it, and names the process after the script all the same. Of programs that are found by
+/// their names alone another run of the tests on this machine has others: the names have this process's number.
 #[test]
 fn a_script_is_found_by_the_name_that_is_shown() {
     let fixture = Fixture::new();
-    let path = fixture.executable("script-for-corun", "#!/bin/sh\nwhile :; do :; done\n");
+    let name = format!("{:07}-is-a-script", std::process::id());
+    let path = fixture.executable(&name, "#!/bin/sh\nwhile :; do :; done\n");
     let child = Command::new(&path).stdin(Stdio::null()).spawn().unwrap();
     let script = Busy { fixture, child };
     let found = |pattern: &str| {
@@ -78,21 +80,21 @@ fn a_script_is_found_by_the_name_that_is_shown() {
         threads.map(|one| one["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     // The kernel cuts what it shows to 15 letters.
-    let shown = ["script-for-coru"];
-    for pattern in ["script-for-corun", "script-for-coru", path.to_str().unwrap()] {
-        assert_eq!(found(pattern), shown, "{pattern}");
+    let shown = &name[..15];
+    for pattern in [name.as_str(), shown, path.to_str().unwrap()] {
+        assert_eq!(found(pattern), [shown], "{pattern}");
     }
     let offered = format!("try: corun explain {}    ", script.pid());
-    script.fixture.run(&["explain", "script-for-corun"]).refused(&[&offered]);
+    script.fixture.run(&["explain", &name]).refused(&[&offered]);
 }
 
 #[test]
 fn several_programs_are_named_by_an_option_each() {
-    let busy = Busy::named("one-for-corun");
-    let other = Busy::named("other-for-corun");
-    let third = Busy::named("third-for-corun");
+    let own = |name: &str| format!("{name}-{}", std::process::id());
+    let (one, two) = (own("one"), own("other"));
+    let (busy, other, third) = (Busy::named(&one), Busy::named(&two), Busy::named(&own("third")));
     let options = ["top", "--once", "-T", "300ms", "--format", "json"];
-    let of = ["--command", "one-for-corun", "--command", "o*r-for-corun"];
+    let of = ["--command", &one, "--command", &own("o*r")];
     let document = busy.fixture.run(&[&options[..], &of].concat()).json();
     let threads = document["threads"].as_array().unwrap();
     let mut pids: Vec<u64> = threads.iter().map(|one| one["pid"].as_u64().unwrap()).collect();
@@ -104,7 +106,7 @@ fn several_programs_are_named_by_an_option_each() {
     let mut names: Vec<&str> =
         programs.iter().map(|one| one["program"].as_str().unwrap()).collect();
     names.sort_unstable();
-    assert_eq!(names, ["one-for-corun", "other-for-corun"]);
+    assert_eq!(names, [one, two]);
 }
 
 #[test]

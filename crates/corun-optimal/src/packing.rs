@@ -1,6 +1,6 @@
 //! What is worth most of the threads that an LLC has room for: a linear program with few constraints, of whole threads more than
-//! of fractions ([`Item::of_thread`]). It is solved again and again while only what the threads are worth changes, and then
-//! begins where it ended.
+//! of fractions ([`PackingItem::of_thread`]). It is solved again and again while only what the threads are worth changes, and then
+//! begins where it ended. The bounds of a fleet (`corun-fleet`, docs/fleet.md) solve many of them for each plan.
 
 /// What a packing takes room of: the cache, the bandwidth domain, both once more as whole threads take it, CPUs.
 const RESOURCES: usize = 3 + 2 * WHOLE.len();
@@ -13,25 +13,27 @@ const AT_A_STEP: f64 = 1e-9;
 
 /// Something that can be packed, as often as there is room for, in fractions.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Item {
-    /// Minus infinity where it may not be packed.
-    pub(super) worth: f64,
+pub struct PackingItem {
+    /// What one adds to the packing's worth, in the caller's unit; minus infinity where it may not be packed.
+    pub worth: f64,
     /// The part of each resource's room that one takes; of the last (CPUs) more than nothing.
     takes: [f64; RESOURCES],
 }
 
-impl Item {
+impl PackingItem {
     /// Who is in no packing.
-    pub(super) const NEVER: Self = Self { worth: f64::NEG_INFINITY, takes: [1.0; RESOURCES] };
+    pub const NEVER: Self = Self { worth: f64::NEG_INFINITY, takes: [1.0; RESOURCES] };
 
     /// How many there is room for, in fractions.
-    pub(super) fn most(&self) -> f64 {
+    #[must_use]
+    pub fn most(&self) -> f64 {
         1.0 / self.takes.into_iter().fold(0.0, f64::max)
     }
 
-    /// A thread that takes these parts of the cache, of the bandwidth domain and of the CPUs, worth nothing; none where it has
-    /// no room as a whole.
-    pub(super) fn of_thread([bytes, busy, cpus]: [f64; 3]) -> Option<Self> {
+    /// A thread that takes these parts of the cache, of the bandwidth domain and of the CPUs, 0 to 1 each, worth nothing; none
+    /// where it has no room as a whole.
+    #[must_use]
+    pub fn of_thread([bytes, busy, cpus]: [f64; 3]) -> Option<Self> {
         let has_room = bytes.max(busy) <= 1.0 + AT_A_STEP;
         let whole = |part: f64, k: f64| ((k + 1.0) * (part - AT_A_STEP)).floor().max(0.0) / k;
         let mut takes = [cpus; RESOURCES];
@@ -64,21 +66,21 @@ impl Column {
         }
     }
 
-    fn takes(self, items: &[Item]) -> [f64; RESOURCES] {
+    fn takes(self, items: &[PackingItem]) -> [f64; RESOURCES] {
         match self {
             Self::Item(item) => items[item].takes,
             Self::Left(resource) => std::array::from_fn(|one| f64::from(u8::from(one == resource))),
         }
     }
 
-    fn worth(self, items: &[Item]) -> f64 {
+    fn worth(self, items: &[PackingItem]) -> f64 {
         self.item().map_or(0.0, |item| items[item].worth)
     }
 }
 
 /// A packing: the columns in use, one for each resource, and the inverse of what they take.
 #[derive(Debug, Clone)]
-pub(super) struct Packing {
+pub struct Packing {
     basis: [Column; RESOURCES],
     inverse: [[f64; RESOURCES]; RESOURCES],
     /// How many of each.
@@ -87,7 +89,8 @@ pub(super) struct Packing {
 
 impl Packing {
     /// Nothing is packed.
-    pub(super) fn empty() -> Self {
+    #[must_use]
+    pub fn empty() -> Self {
         let one = |at: usize| std::array::from_fn(|other| f64::from(u8::from(at == other)));
         let (basis, inverse) = (std::array::from_fn(Column::Left), std::array::from_fn(one));
         Self { basis, inverse, amounts: [1.0; RESOURCES] }
@@ -95,7 +98,7 @@ impl Packing {
 
     /// Becomes the packing that is worth most of these items, which take what they took before and may be worth something else,
     /// by the simplex method. Gives what no packing is worth more than, whatever the rounding on the way.
-    pub(super) fn improve(&mut self, items: &[Item]) -> f64 {
+    pub fn improve(&mut self, items: &[PackingItem]) -> f64 {
         if self.basis.iter().any(|one| one.worth(items).is_infinite()) {
             *self = Self::empty();
         }
@@ -111,14 +114,14 @@ impl Packing {
         most(items, self.prices(items))
     }
 
-    /// Which items, and how many of each.
-    pub(super) fn amounts(&self) -> impl Iterator<Item = (usize, f64)> {
+    /// The items that are packed, by their place among those given, and how many of each.
+    pub fn amounts(&self) -> impl Iterator<Item = (usize, f64)> {
         let used = self.basis.iter().zip(self.amounts);
         used.filter_map(|(one, amount)| one.item().zip(Some(amount))).filter(|one| one.1 > 0.0)
     }
 
     /// What all of each resource is worth.
-    fn prices(&self, items: &[Item]) -> [f64; RESOURCES] {
+    fn prices(&self, items: &[PackingItem]) -> [f64; RESOURCES] {
         let mut prices = [0.0; RESOURCES];
         for (column, row) in self.basis.iter().zip(&self.inverse) {
             let worth = column.worth(items);
@@ -128,7 +131,7 @@ impl Packing {
     }
 
     /// Takes a column into use in place of the one that is used up first; false where none ever is.
-    fn enter(&mut self, items: &[Item], column: Column) -> bool {
+    fn enter(&mut self, items: &[PackingItem], column: Column) -> bool {
         let takes = column.takes(items);
         let step: [f64; RESOURCES] = std::array::from_fn(|row| dot(&self.inverse[row], &takes));
         let ratio = |row: usize| self.amounts[row] / step[row];
@@ -157,17 +160,17 @@ fn dot(a: &[f64; RESOURCES], b: &[f64; RESOURCES]) -> f64 {
 
 /// By weak duality: at prices of the resources by which no item is worth more than what it takes, no packing is worth
 /// more than all the room. The price of CPUs is raised until that is so.
-fn most(items: &[Item], prices: [f64; RESOURCES]) -> f64 {
+fn most(items: &[PackingItem], prices: [f64; RESOURCES]) -> f64 {
     let mut prices = prices.map(|price| price.max(0.0));
     let cpus = RESOURCES - 1;
     prices[cpus] = 0.0;
-    let needed = |item: &Item| (item.worth - dot(&prices, &item.takes)) / item.takes[cpus];
+    let needed = |item: &PackingItem| (item.worth - dot(&prices, &item.takes)) / item.takes[cpus];
     prices[cpus] = items.iter().map(needed).fold(0.0, f64::max);
     prices.iter().sum()
 }
 
 /// The column that gains most for each unit; none at the optimum.
-fn entering(items: &[Item], prices: [f64; RESOURCES]) -> Option<Column> {
+fn entering(items: &[PackingItem], prices: [f64; RESOURCES]) -> Option<Column> {
     let (mut most, mut best) = (LEAST_GAIN, None);
     for (at, item) in items.iter().enumerate() {
         let gain = item.worth - dot(&prices, &item.takes);
@@ -189,8 +192,8 @@ mod tests {
 
     use super::*;
 
-    fn item(worth: f64, takes: [f64; 3]) -> Item {
-        Item { worth, ..Item::of_thread(takes).unwrap() }
+    fn item(worth: f64, takes: [f64; 3]) -> PackingItem {
+        PackingItem { worth, ..PackingItem::of_thread(takes).unwrap() }
     }
 
     #[test]
@@ -207,18 +210,18 @@ mod tests {
         let items = [item(1.0, [0.0, 0.6, 0.25])];
         assert!((Packing::empty().improve(&items) - 1.0).abs() < 1e-9);
         // One that has no room is in no packing, and neither is one that is worth nothing.
-        assert_eq!(Item::of_thread([1.1, 0.0, 0.25]), None);
+        assert_eq!(PackingItem::of_thread([1.1, 0.0, 0.25]), None);
         assert_eq!(Packing::empty().improve(&[item(-1.0, [0.1; 3])]), 0.0);
     }
 
-    fn items() -> impl Strategy<Value = Vec<Item>> {
+    fn items() -> impl Strategy<Value = Vec<PackingItem>> {
         let one = (-1.0..3.0f64, 0.0..1.0f64, 0.0..1.0f64);
         prop::collection::vec(one.prop_map(|(worth, a, b)| item(worth, [a, b, 0.25])), 1..12)
     }
 
     /// What whole threads are worth at most, by all ways to pack up to four.
-    fn most_of_whole(items: &[Item]) -> f64 {
-        fn more(items: &[Item], (worth, room): (f64, [f64; 3])) -> f64 {
+    fn most_of_whole(items: &[PackingItem]) -> f64 {
+        fn more(items: &[PackingItem], (worth, room): (f64, [f64; 3])) -> f64 {
             let mut best = worth;
             for (at, item) in items.iter().enumerate() {
                 let takes = [item.takes[0], item.takes[1], item.takes[RESOURCES - 1]];

@@ -1,8 +1,10 @@
-use corun_profile::EngineKind;
-use proptest::prelude::*;
+//! Runs of which the engine sees all.
 
-use super::*;
-use crate::block::Exit;
+use corun_profile::EngineKind;
+use corun_trace::block::{Block, Exit};
+use corun_trace::engine::{Engine, EngineOptions, Histogram, Thread};
+use corun_trace::event::TraceEvent;
+use proptest::prelude::*;
 
 /// Misses of an LRU cache of each size, by a plain list.
 fn brute_misses(lines: &[u64], sizes: &[u64]) -> Vec<u64> {
@@ -30,12 +32,11 @@ fn fixed_size(lines: usize) -> EngineOptions {
     EngineOptions { lines, ..EngineOptions::default() }
 }
 
+/// Loads from these lines, of no block of code.
 fn run(options: EngineOptions, lines: impl IntoIterator<Item = u64>) -> Engine {
     let mut engine = Engine::new(options, None);
-    for line in lines {
-        engine.access(line, false);
-    }
-    engine.settle(&mut Sums::default(), 1);
+    let loads = lines.into_iter().map(|line| TraceEvent::data(8 * line, 0, false));
+    engine.process(&mut Thread::new(), &loads.collect::<Vec<_>>());
     engine
 }
 
