@@ -25,7 +25,7 @@ use crate::result::{Placement, ThreadLife, WakeUp};
 use crate::tables::Tables;
 use crate::thread::{State, Thread};
 use crate::timers::{NEVER, Timer, Timers};
-use crate::{Experiment, LogEntry, RunResult, SimError};
+use crate::{AppSpec, Experiment, LogEntry, RunResult, SimError};
 
 /// Events of one moment before the engine says that time stands still.
 const MOST_AT_ONCE: u32 = 1_000_000;
@@ -72,6 +72,32 @@ pub fn run(
     experiment.check()?;
     let homes = one_hot(experiment.model.machine().nodes().len());
     Engine::new(experiment, policies, &homes, Vec::new())?.run(hooks)
+}
+
+/// Whether all services of an experiment keep to their targets: what [`run`] says of them ([`crate::ServiceResult::is_met`]),
+/// sooner. By [`Method::Window`] the requests that are to come are known, and a simulation ends once more of them were
+/// answered late than a target allows. Of no service at all it is true.
+///
+/// # Errors
+/// Those of [`run`], of what was simulated.
+pub fn meets_targets(
+    experiment: &Experiment,
+    policies: Vec<Box<dyn Policy>>,
+    mut hooks: Hooks<'_>,
+) -> Result<bool, SimError> {
+    experiment.check()?;
+    let homes = one_hot(experiment.model.machine().nodes().len());
+    let mut engine = Engine::new(experiment, policies, &homes, Vec::new())?;
+    let most_late = engine.most_late();
+    let misses = |engine: &Engine<'_>| {
+        let mut late = engine.apps.iter().map(AppRun::late_requests).zip(&most_late);
+        late.any(|(late, most)| late > *most)
+    };
+    if !engine.run_unless(misses, &mut hooks)? {
+        return Ok(false);
+    }
+    let result = engine.into_result()?;
+    Ok(result.apps.iter().filter_map(|app| app.service).all(|service| service.is_met()))
 }
 
 /// For each node the shares of pages of a program that is wholly there.
@@ -198,15 +224,42 @@ impl<'a> Engine<'a> {
     }
 
     pub(crate) fn run(mut self, mut hooks: Hooks<'_>) -> Result<RunResult, SimError> {
+        self.run_unless(|_| false, &mut hooks)?;
+        self.into_result()
+    }
+
+    /// Runs to the end, and gives true; or until `stops` is true after an event, and gives false.
+    fn run_unless(
+        &mut self,
+        stops: impl Fn(&Self) -> bool,
+        hooks: &mut Hooks<'_>,
+    ) -> Result<bool, SimError> {
         loop {
             self.advance()?;
             if self.finished() {
-                return self.into_result();
+                return Ok(true);
+            }
+            if stops(self) {
+                return Ok(false);
             }
             if self.events.is_multiple_of(LOOK_EVERY) {
-                self.look_up(&mut hooks)?;
+                self.look_up(hooks)?;
             }
         }
+    }
+
+    /// Of each program, how many of the requests that count may be late: as many as a target allows, and any number
+    /// where it cannot be told before the end. To be asked before the first event.
+    fn most_late(&self) -> Vec<u64> {
+        let end = match self.experiment.method {
+            Method::Window => Some(self.experiment.settings.window.0),
+            Method::Restart3 | Method::FirstRun => None,
+        };
+        let of = |(run, spec): (&AppRun, &AppSpec)| {
+            let service = run.service.as_ref().zip(end);
+            service.map_or(u64::MAX, |(service, end)| service.most_late(spec.start.0, end))
+        };
+        self.apps.iter().zip(&self.experiment.apps).map(of).collect()
     }
 
     /// Handles all that happens at the next moment.

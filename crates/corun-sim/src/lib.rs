@@ -37,7 +37,7 @@ mod thread;
 mod timers;
 
 pub use energy::Energy;
-pub use engine::{Hooks, Progress, run};
+pub use engine::{Hooks, Progress, meets_targets, run};
 pub use error::{ActionError, SimError};
 pub use experiment::{AppSpec, Experiment, SimulationSettings, apps_from_mix};
 pub use log::LogEntry;

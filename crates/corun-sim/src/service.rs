@@ -37,6 +37,8 @@ pub(crate) struct ServiceRun {
     counts_from: u64,
     /// Latencies in ns of the requests that count.
     latencies: Vec<u64>,
+    /// How many of these are above the target.
+    late: u64,
     /// Of the requests that were answered since policies were last shown a percentile.
     recent: Vec<u64>,
     /// What policies see.
@@ -57,6 +59,7 @@ impl ServiceRun {
             queue: VecDeque::new(),
             counts_from: start.saturating_add((spec.warm_up_s * 1e9) as u64),
             latencies: Vec::new(),
+            late: 0,
             recent: Vec::new(),
             shown: ServiceLatency { tail_ms: None, target_ms: spec.target_ms },
             answered: 0,
@@ -92,11 +95,32 @@ impl ServiceRun {
         self.recent.push(latency);
         if request.arrived >= self.counts_from {
             self.latencies.push(latency);
+            self.late += u64::from(latency as f64 * 1e-6 > self.spec.target_ms);
+        }
+    }
+
+    /// How many of the requests that arrive between two times in ns, and count, may be late where the target is met. Of a
+    /// service that has not begun: arrivals are drawn from its own stream, whatever else happens.
+    pub(crate) fn most_late(&self, start: u64, end: u64) -> u64 {
+        let mut drawn = self.clone();
+        let (mut now, mut count) = (start, 0);
+        loop {
+            now = now.saturating_add(drawn.gap());
+            if now > end {
+                return count - rank(count as usize, self.spec.percentile) as u64;
+            }
+            count += u64::from(now >= self.counts_from);
+            drawn.instructions();
         }
     }
 }
 
 impl AppRun {
+    /// Requests that count and were answered later than the target allows; none where it is no service.
+    pub(crate) fn late_requests(&self) -> u64 {
+        self.service.as_ref().map_or(0, |service| service.late)
+    }
+
     /// Nobody is there to answer any more: what waits is forgotten.
     pub(crate) fn close_service(&mut self) {
         if let Some(service) = &mut self.service {
@@ -107,9 +131,14 @@ impl AppRun {
 
 /// The smallest of the values that so many percent of them do not exceed; none where there is none.
 fn percentile(values: &mut [u64], percent: f64) -> Option<u64> {
-    let rank = (values.len() as f64 * percent / 100.0).ceil() as usize;
-    let place = rank.clamp(1, values.len().max(1)) - 1;
-    (place < values.len()).then(|| *values.select_nth_unstable(place).1)
+    let place = rank(values.len(), percent).checked_sub(1)?;
+    Some(*values.select_nth_unstable(place).1)
+}
+
+/// Which of so many values in rising order, from 1, is the percentile; 0 where there is none.
+fn rank(count: usize, percent: f64) -> usize {
+    let rank = (count as f64 * percent / 100.0).ceil() as usize;
+    rank.clamp(count.min(1), count)
 }
 
 impl Engine<'_> {

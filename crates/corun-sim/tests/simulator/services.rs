@@ -8,7 +8,9 @@ use corun_policy::{ActionKind, Nanoseconds, Plan, View};
 use corun_profile::{Method, Service};
 
 use super::fixture::*;
-use corun_sim::{AppSpec, Experiment, RunResult, ServiceResult, SimError};
+use corun_sim::{
+    AppSpec, Experiment, Hooks, Progress, RunResult, ServiceResult, SimError, meets_targets,
+};
 
 /// Instructions of a request: at the 2 GHz and the IPC of a calm program some 0.2 to 0.5 ms.
 const REQUEST: f64 = 1e6;
@@ -81,6 +83,31 @@ fn a_service_that_is_asked_too_much_answers_what_it_can_and_misses_its_target() 
     assert!((result.answered_per_s / saturated - 1.0).abs() < 0.001, "{result:?}");
     // A third of what came in 20 s still waits: the last answers took over 6 s.
     assert!(!result.is_met() && result.latency_ms.unwrap() > 5000.0, "{result:?}");
+}
+
+/// Whether a target is met is known sooner than all else, and is the same.
+#[test]
+fn a_target_that_is_missed_ends_a_simulation_early() {
+    let model = model(machine(1, 1, 2, 1));
+    let mut met = Vec::new();
+    for load in [0.5, 0.7, 0.8, 0.9, 0.95, 1.0, 1.5] {
+        for seed in 1..=3 {
+            let one = window(&model, vec![service(&model, 1, load, None)], 10);
+            let one = Experiment { seed, ..one };
+            let mut reached = 0;
+            let mut watch = |progress: Progress| reached = progress.simulated.0;
+            let hooks = Hooks { cancel: None, progress: Some(&mut watch) };
+            let is_met = meets_targets(&one, Vec::new(), hooks).unwrap();
+            assert_eq!(is_met, of(&run(&one)).is_met(), "{load} {seed}");
+            met.push(is_met);
+            // A queue that grows without end is found out soon after the warm-up of a second.
+            assert!(load < 1.5 || reached < 2 * SECOND, "{reached}");
+        }
+    }
+    assert!(met.contains(&true) && met.contains(&false), "{met:?}");
+    let calm = AppSpec { instructions: Some(1_000_000), ..AppSpec::new(calm(&model, SECOND)) };
+    let none = window(&model, vec![calm], 1);
+    assert!(meets_targets(&none, Vec::new(), Hooks::default()).unwrap());
 }
 
 /// A neighbour on another core takes cache space and bandwidth: requests take longer, and their tail still longer.

@@ -50,12 +50,10 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
     let model = model_of(MACHINE)?;
     let mut figures = Vec::new();
     let mut findings = Vec::new();
-    let mut full_loads = Vec::new();
+    let mut scene = Scene::new(inputs, &model, (seconds, warm_up))?;
+    let full_loads = scene.full_loads();
     for (id, batch) in [("two-services", 0), ("beside-batch", 2)] {
-        let scene = Scene::new(inputs, &model, batch, (seconds, warm_up))?;
-        if batch == 0 {
-            full_loads = scene.full_loads();
-        }
+        scene.put_beside(inputs, batch)?;
         let mut loads: Vec<u32> =
             (1..=100 / step).map(|one| one * step).filter(|&load| load < 100).collect();
         loads.truncate(loads.len().div_ceil(inputs.every(2, "loads")));

@@ -6,7 +6,7 @@ use corun_app::{Error, Result};
 use corun_model::{LoadedProgram, Model};
 use corun_policy::{BuildOptions, Nanoseconds, Policy};
 use corun_profile::{Method, Service};
-use corun_sim::{AppSpec, Experiment, Hooks, ServiceResult};
+use corun_sim::{AppSpec, Experiment, Hooks};
 
 use super::division::{FixedDivision, Held};
 use crate::harness::StudyInputs;
@@ -85,7 +85,7 @@ struct FullService {
     target_ms: f64,
 }
 
-/// Two services, and so many threads beside them.
+/// Two services, and what runs beside them.
 pub(super) struct Scene {
     model: Arc<Model>,
     services: Vec<FullService>,
@@ -100,15 +100,12 @@ impl Scene {
     pub(super) fn new(
         inputs: &StudyInputs,
         model: &Arc<Model>,
-        batch: usize,
         (seconds, warm_up): (u32, u32),
     ) -> Result<Self> {
-        let beside = inputs.shipped_on(model, BATCH)?;
-        let beside = AppSpec { instructions: Some(1_000_000_000_000), ..AppSpec::new(beside) };
         let mut scene = Self {
             model: Arc::clone(model),
             services: Vec::new(),
-            batch: vec![beside; batch],
+            batch: Vec::new(),
             seconds: inputs.length_s(f64::from(seconds)),
             warm_up_s: inputs.length_s(f64::from(warm_up)),
             settling_s: inputs.length_s(SETTLING_S),
@@ -118,6 +115,14 @@ impl Scene {
             scene.services.push(service);
         }
         Ok(scene)
+    }
+
+    /// Puts so many threads of [`BATCH`] beside the services.
+    pub(super) fn put_beside(&mut self, inputs: &StudyInputs, batch: usize) -> Result<()> {
+        let beside = AppSpec::new(inputs.shipped_on(&self.model, BATCH)?);
+        let beside = AppSpec { instructions: Some(1_000_000_000_000), ..beside };
+        self.batch = vec![beside; batch];
+        Ok(())
     }
 
     /// Finds what full load is of a program, and its target.
@@ -137,9 +142,8 @@ impl Scene {
         let (mut met, mut missed) = (0.0, 1.0);
         while missed - met > FULL_LOAD_STEP {
             let middle = f64::midpoint(met, missed);
-            let run = self.run(inputs, vec![service.app(middle, self.settling_s)], 1, &self.unmanaged())?;
-            let is_met = run.first().is_some_and(ServiceResult::is_met);
-            if is_met { met = middle } else { missed = middle }
+            let apps = vec![service.app(middle, self.settling_s)];
+            if self.meets(inputs, apps, 1, &self.unmanaged())? { met = middle } else { missed = middle }
         }
         service.requests_per_s = met * busy_per_s;
         Ok(service)
@@ -241,29 +245,28 @@ impl Scene {
             let apps = self.services.iter().zip(loads);
             let apps = apps.map(|(one, load)| one.app(load, terms.warm_up_s));
             let apps = apps.chain(self.batch.iter().cloned()).collect();
-            let services = self.run(inputs, apps, seed, terms)?;
-            if !services.iter().all(ServiceResult::is_met) {
+            if !self.meets(inputs, apps, seed, terms)? {
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
-    fn run(
+    /// Do all services meet their targets?
+    fn meets(
         &self,
         inputs: &StudyInputs,
         apps: Vec<AppSpec>,
         seed: u64,
         terms: &Terms<'_>,
-    ) -> Result<Vec<ServiceResult>> {
+    ) -> Result<bool> {
         inputs.cancel.check()?;
         let mut one = Experiment::new(Arc::clone(&self.model), apps, Method::Window, seed);
         one.settings.placements = 0;
         one.settings.window = Nanoseconds::from_secs_f64(self.seconds + terms.warm_up_s);
         let policy = terms.policy.map(|build| build(seed)).transpose()?;
         let hooks = Hooks { cancel: Some(inputs.cancel.flag()), progress: None };
-        let run = corun_sim::run(&one, policy.into_iter().collect(), hooks)?;
-        Ok(run.apps.iter().filter_map(|app| app.service).collect())
+        Ok(corun_sim::meets_targets(&one, policy.into_iter().collect(), hooks)?)
     }
 }
 
