@@ -91,8 +91,10 @@ impl RandomUses {
             if now >= BEFORE && counted_from.is_none() {
                 counted_from = Some(now);
             }
-            if now >= BEFORE + COUNTED {
-                let counted = now.saturating_sub(counted_from.unwrap_or(now));
+            // From when the first counted use began, and not from the start: while this thread had no CPU nothing was used, and
+            // a burst is counted however long that took.
+            let counted = counted_from.map_or(Duration::ZERO, |from| now.saturating_sub(from));
+            if counted >= COUNTED {
                 return seen.told(counted, self.lines);
             }
             for _ in 0..BURST {
@@ -202,5 +204,16 @@ mod tests {
         assert_eq!(told.missed, 0.0);
         assert!(bursts > 0 && told.round_ms > 0.0);
         assert_eq!(uses.bytes(), 4096.0);
+    }
+
+    /// The thread has no CPU from before the time that counts until after it.
+    #[test]
+    fn uses_are_counted_however_late_the_thread_is() {
+        let mut uses = RandomUses::new(64).unwrap();
+        let mut stall = Some(2 * (BEFORE + COUNTED));
+        let mut between = || stall.take().into_iter().for_each(std::thread::sleep);
+        let told = uses.watch(f64::INFINITY, &mut between);
+        assert_eq!(told.missed, 0.0);
+        assert!(told.round_ms.is_finite(), "{told:?}");
     }
 }
