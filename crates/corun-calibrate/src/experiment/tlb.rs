@@ -23,8 +23,9 @@ const LEVELS: usize = 3;
 /// Bytes of a page's line and of its entry in the page table. The levels are told from sets of which
 /// both hit a private cache: beyond, a page walk takes as long as the caches let it.
 const BYTES_A_PAGE: f64 = 72.0;
-/// Share of a private cache that is safely one's own.
-const OWN_SHARE: f64 = 0.6;
+/// Share of a private cache that is safely one's own: pages lie in its sets by chance, so that some sets are full before half of it is,
+/// and another thread of the core that was busy between two looks at it took half.
+const OWN_SHARE: f64 = 0.25;
 /// Pages up to which levels are told in any case.
 const LEAST_PAGES: f64 = 6144.0;
 
