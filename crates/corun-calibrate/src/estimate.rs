@@ -35,9 +35,9 @@ impl Estimator {
 pub struct FigureRange {
     /// The value, from all rounds.
     pub value: f64,
-    /// The least that a quarter of the rounds gives.
+    /// The least that a quarter of the samples gives.
     pub low: f64,
-    /// The most that a quarter of the rounds gives.
+    /// The most that a quarter of the samples gives.
     pub high: f64,
 }
 
@@ -124,30 +124,33 @@ impl Samples {
         self.points.iter().flatten()
     }
 
-    /// The samples of all rounds.
+    /// All samples that count.
     pub(crate) fn all(&self) -> Values<'_> {
-        Values { samples: self, rounds: 0..self.rounds() }
+        Values { samples: self, part: 0, parts: 1 }
     }
 
-    /// The samples of each quarter of the rounds, in the order in which they were measured, so that
-    /// what changes in the course of time shows. Fewer parts where there are fewer rounds.
+    /// Of each point a quarter of the samples that count, in the order in which they were measured, so that what changes in
+    /// the course of time shows. Fewer parts where a point has fewer: each has a sample of each point.
     pub(crate) fn quarters(&self) -> Vec<Values<'_>> {
-        let rounds = self.rounds();
-        let parts = rounds.min(4);
-        let cut = |part: usize| part * rounds / parts;
-        (0..parts).map(|part| Values { samples: self, rounds: cut(part)..cut(part + 1) }).collect()
+        let counts = (0..self.points()).map(|point| self.that_count(point).count());
+        let parts = counts.min().unwrap_or(0).min(4);
+        (0..parts).map(|part| Values { samples: self, part, parts }).collect()
     }
 
-    fn rounds(&self) -> usize {
-        self.points.iter().map(Vec::len).min().unwrap_or(0)
+    /// The samples of a point that count: those whose CPUs were not as they should be only where there are no better ones.
+    fn that_count(&self, point: usize) -> impl Iterator<Item = Sample> {
+        let best = self.best_fit(point);
+        let counting = self.points[point].iter().filter(move |taken| Some(taken.fit) == best);
+        counting.map(|taken| taken.sample)
     }
 }
 
-/// The samples of some rounds, from which estimators make a value of each point.
+/// One of so many consecutive parts of each point's samples, from which estimators make a value of the point.
 #[derive(Debug, Clone)]
 pub(crate) struct Values<'a> {
     samples: &'a Samples,
-    rounds: Range<usize>,
+    part: usize,
+    parts: usize,
 }
 
 impl Values<'_> {
@@ -166,13 +169,11 @@ impl Values<'_> {
         points.map(|point| self.at(point, estimator)).collect()
     }
 
-    /// Samples whose CPUs were not as they should be count only where the point has no better ones, in any round. Disturbed
-    /// samples count only where they are more than two thirds: then there is nothing better.
+    /// Disturbed samples count only where they are more than two thirds: then there is nothing better.
     fn estimate(&self, point: usize, estimator: Estimator, of: impl Fn(&Sample) -> f64) -> f64 {
-        let best = self.samples.best_fit(point);
-        let taken = self.samples.points[point][self.rounds.clone()].iter();
-        let samples: Vec<Sample> =
-            taken.filter(|taken| Some(taken.fit) == best).map(|taken| taken.sample).collect();
+        let samples: Vec<Sample> = self.samples.that_count(point).collect();
+        let cut = |part: usize| part * samples.len() / self.parts;
+        let samples = &samples[cut(self.part)..cut(self.part + 1)];
         let clean: Vec<f64> = samples.iter().filter(|sample| !sample.disturbed).map(&of).collect();
         let quantile = |values: &[f64]| quantile(values, estimator.share()).unwrap_or(f64::NAN);
         if clean.len() * 3 > samples.len() {
@@ -221,10 +222,9 @@ mod tests {
         samples.judge(below(100.0));
         assert_eq!(samples.good_and_unfit(0), (2, 2));
         assert_eq!((typical(&samples), samples.best_fit(0)), (3.0, Some(Fit::GOOD)));
-        let quarters = samples.quarters();
-        let at = |part: usize| quarters[part].at(0, Estimator::Typical);
-        assert!(at(0).is_nan() && at(2).is_nan(), "quarters without any tell nothing");
-        assert_eq!((at(1), at(3)), (2.0, 4.0));
+        let parts = samples.quarters();
+        let parts: Vec<f64> = parts.iter().map(|part| part.at(0, Estimator::Typical)).collect();
+        assert_eq!(parts, [2.0, 4.0], "of those that count");
         samples.judge(below(20.0));
         let apart = Fit { is_near: false, ..Fit::GOOD };
         assert_eq!((typical(&samples), samples.best_fit(0)), (2.5, Some(apart)));
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn quarters_are_consecutive_rounds() {
+    fn quarters_are_consecutive_samples() {
         let eight = samples(&[1.0, 1.0, 2.0, 2.0, 3.0, 3.0, 9.0, 9.0].map(|one| (one, false)));
         let quarters: Vec<f64> =
             eight.quarters().iter().map(|part| part.at(0, Estimator::Typical)).collect();

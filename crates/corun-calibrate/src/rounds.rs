@@ -134,7 +134,7 @@ impl Measured {
         figures.into_keys().filter(|figure| self.means_nothing(figure)).collect()
     }
 
-    /// The figures of all rounds, with what each quarter of the rounds gives.
+    /// The figures of all samples that count, with what each quarter of the samples gives.
     pub(crate) fn figures(&self) -> BTreeMap<Figure, FigureRange> {
         let all = self.experiment.figures(&self.samples.all());
         let parts: Vec<BTreeMap<Figure, f64>> =
