@@ -11,14 +11,12 @@ use corun_machine::{CpuId, LineTransfer, Machine};
 use crate::CalibrateError;
 use crate::bench::pin;
 use crate::experiment::transfer::line_transfer_ns;
-use crate::surroundings::{Fit, Surroundings, TimedCores};
+use crate::surroundings::{Fit, LOOKED_AT, Surroundings, TimedCores};
 use crate::throughput::{FreeCore, look_at_core};
 
 /// Of the fastest transfer that is known of the machine or was seen, one under the same cache takes at most so many times. On a Zen 5: 22 to 68 ns
 /// under one, as cores and lines are near or far in it, and 171 to 243 between two.
 const NEAR: f64 = 4.0;
-/// Of the CPUs under a last-level cache so many are looked at, beside the first: each takes 0.2 ms and the start of two threads.
-const LOOKED_AT: usize = 8;
 
 /// Tells by the time of a transfer whether CPUs share a cache. The fastest transfer is the reference, and is not known from
 /// the start: what was near by the first transfers can turn out to have been apart.

@@ -12,6 +12,7 @@ use crate::experiment::idle::LEAST_LEFT;
 use crate::experiment::streaming::LEAST_LIFE;
 use crate::figure::{CacheFigure, CoreFigure, CurvePart, Figure};
 use crate::replacement::BUSY_SHARE;
+use crate::throughput::FreeCore;
 use crate::turns::{Crowding, Sharing};
 
 /// A cache of which a program gets less than this share has other users.
@@ -119,7 +120,7 @@ impl Findings<'_> {
              {put_off} were put off for it; {crowded} samples were taken beside it in the end and count only where there are no others."
         ));
         for (&core_type, most) in &self.crowding.additions_per_cycle {
-            if most.seen < most.known {
+            if !FreeCore::new(Some(most.known)).is_free(most.seen) {
                 notes.push(format!(
                     "The core{} did {:.2} additions a cycle at best, and {:.2} in an earlier calibration.",
                     self.of_type(core_type),
@@ -489,7 +490,7 @@ mod tests {
             assert!(has(&some, part), "{part}: {some:#?}");
         }
         crowding.crowded_points = 0;
-        crowding.additions_per_cycle = [(0, MostAdditions { known: 4.75, seen: 4.75 })].into();
+        crowding.additions_per_cycle = [(0, MostAdditions { known: 4.75, seen: 4.74 })].into();
         let some = of(&crowding);
         assert!(has(&some, "30 were put off"), "{some:#?}");
         assert!(

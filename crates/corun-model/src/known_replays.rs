@@ -28,7 +28,7 @@ const MOST_SITES: usize = 32;
 /// A phase of a recording ([`for_replays`]) and what its replays found, by site ([`Site::for_replays`]).
 struct Known {
     traces: MicroTraces,
-    /// As of [`SampledPhase::most_pages`].
+    /// As in [`Replays`].
     most_pages: f32,
     phase: Phase,
     by_site: Vec<(Site, Arc<[Point]>)>,
@@ -73,6 +73,7 @@ impl Known {
 pub(crate) struct Replays<'a> {
     program: &'a str,
     packed: &'a MicroTraces,
+    /// Of [`SampledPhase::with_most_pages`]; infinite where it is not known.
     most_pages: f32,
     unpacked: OnceLock<Result<Vec<MicroTrace>, ModelError>>,
 }

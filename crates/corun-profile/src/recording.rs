@@ -342,3 +342,28 @@ impl StackDistanceProfile {
         Expected::PerThousand.check("misses_pki", self.misses_pki)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{Library, ProfileData};
+
+    #[test]
+    fn page_faults_bound_the_pages() {
+        let library = Library::shipped().unwrap();
+        let ProfileData::Recording(recording) = &library.get("kernel-chase").unwrap().data else {
+            panic!("it is recorded")
+        };
+        // Over 64 MiB, beside what any program touches.
+        let pages = recording.most_pages().unwrap();
+        assert!((16_384.0..17_500.0).contains(&pages), "{pages}");
+        let mut one = recording.clone();
+        one.phases.truncate(1);
+        one.phases[0].instructions = 1000;
+        let core = one.phases[0].core.as_mut().unwrap();
+        (core.page_faults_pki, core.file_faults_pki) = (3.0, 1.0);
+        // Two faults of a page each, and one of up to 16.
+        assert_eq!(one.most_pages(), Some(18.0));
+        one.phases[0].core = None;
+        assert_eq!(one.most_pages(), None);
+    }
+}
