@@ -39,7 +39,7 @@ KILLED=$killed scripts/guest/build.sh "${new[@]}" "$folder" "$killed" scripts/gu
 made=0 undone=0
 while ((made < kills)); do
   count=$((kills - made < piece ? kills - made : piece))
-  scripts/guest/boot.sh "$folder" 900 "corun_kills=$count" "corun_seed=$seed" "corun_cgroups=$cgroups" >"$folder/piece.log" ||
+  scripts/guest/boot.sh "$folder" 1800 "corun_kills=$count" "corun_seed=$seed" "corun_cgroups=$cgroups" >"$folder/piece.log" ||
     { cat "$folder/piece.log"; exit 1; }
   grep '  kills: ' "$folder/piece.log"
   undone=$((undone + $(sed -n 's/.*kills, \([0-9]*\) changes.*/\1/p' "$folder/piece.log")))

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # The tests of `make test`, and its lints. Prints the failures, what was skipped and why, and the counts.
 #
-# What takes longest begins first: the two guests, each an emulator that one test waits for, run from the moment on when the
+# What takes longest begins first: the three guests, each an emulator that one test waits for, run from the moment on when the
 # command is built, beside the build of all other tests and the other tests. These run as two streams of like length,
 # those of the two commands from outside and all others, and the Python package as a third, since many of them wait: on two
 # cores there is work for both until the last test ends.
 #
-# Nothing is waited for without a limit: what reaches its own is ended and told of, with what it had printed last.
+# Nothing is waited for without a limit: what reaches its own is ended and told of, with what it had printed last. The limits
+# are of what hangs, several times what all takes on a busy host.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -53,7 +54,7 @@ export CORUN_SYSROOT RUSTC_WORKSPACE_WRAPPER=$PWD/scripts/rustc-with-lints.sh
 export CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
 
 cargo build "${tested[@]}" --test guest --example scx_exercise --example resctrl_server
-CORUN_EXAMPLES=$target/debug/examples bounded "the guests" 2400 \
+CORUN_EXAMPLES=$target/debug/examples bounded "the guests" 7200 \
   cargo test "${tested[@]}" --test guest -- --show-output >"$target/test-guests.log" 2>&1 &
 guests=$!
 running+=("$guests")
@@ -75,7 +76,7 @@ stream() {
   local name=$1 log=$target/test-$1.log
   shift
   : >"$log"
-  bounded "the $name tests" 2400 cargo test "${tested[@]}" --no-fail-fast "$@" >"$log" 2>&1 &
+  bounded "the $name tests" 7200 cargo test "${tested[@]}" --no-fail-fast "$@" >"$log" 2>&1 &
   streams+=($!) logs+=("$log")
   running+=($!)
 }
@@ -83,7 +84,7 @@ stream commands --test 'c*' -- --show-output
 stream others --lib --bins --test '[!c]*' -- --show-output --skip all_cases_of_the_guest
 stream documentation --doc
 # Last: its build would have the others wait for cargo.
-bounded "the Python package" 1800 scripts/test-python.sh >>"$target/test-python.log" 2>&1 &
+bounded "the Python package" 7200 scripts/test-python.sh >>"$target/test-python.log" 2>&1 &
 python=$!
 running+=("$python")
 

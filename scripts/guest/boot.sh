@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Boots the guest that build.sh built: 2 packages, 4 LLCs, 2 NUMA nodes, 8 CPUs.
 #
-#   scripts/guest/boot.sh FOLDER [SECONDS [KERNEL-ARGUMENT...]]
+#   scripts/guest/boot.sh FOLDER [CPU-SECONDS [KERNEL-ARGUMENT...]]
 #
 # Prints the guest's console. Each case ends in a line `case NAME: ok` or `case NAME: failed`, all of
-# them in `guest: done`. Exit code 0 when all are ok. Killed after SECONDS (300), all boots together. Below each case stands
-# how much CPU time the emulator used since the case before, or since it began.
+# them in `guest: done`. Exit code 0 when all are ok. Killed once the emulator has used CPU-SECONDS of CPU time, all
+# boots together: how busy the host is does not count. Below each case stands how much CPU time the emulator used since the
+# case before, or since it began.
 #
 # The guest says every 10 s of its clock that it is up, whatever its cases do. It is booted anew, twice at most, when it
 # says nothing while the emulator uses 90 s of CPU time (SILENCE), or sleeps for 90 s. Time for which the emulator waits for
@@ -14,17 +15,19 @@
 set -euo pipefail
 
 folder=$1
-seconds=${2:-300}
+cpu_seconds=${2:-600}
 silence=${SILENCE:-90}
 shift $(($# < 2 ? $# : 2))
 # A busy host lets no tick of a timer through for so long that the kernel would take the timer for broken, and stop.
 arguments="console=ttyS0 quiet panic=-1 nokaslr no_timer_check $*"
 log=$folder/console.log
 addresses=
-end=$((SECONDS + seconds))
+# Hundredths of a second of CPU time that the boots before used.
+spent=0
 # The newer kernel panics where the emulator runs its CPUs side by side. One after the other they have a clock that
 # counts instructions, 8 ns each: with the host's clock a busy host, and the emulator's turns of up to 100 ms a CPU,
-# would look like threads that wait. ICOUNT="shift=0,sleep=off" counts a nanosecond an instruction.
+# would look like threads that wait. ICOUNT="shift=0,sleep=off" counts a nanosecond an instruction. The older kernel does
+# not boot so: its first CPU waits for the next one and never lets it run.
 emulation=(-accel tcg,thread=multi)
 [[ -e $folder/one-thread ]] && emulation=(-accel tcg,thread=single -icount "${ICOUNT:-shift=3,sleep=off}")
 
@@ -99,7 +102,7 @@ with_cpu_time() {
   done
 }
 
-# Returns when the emulator ends (0) or its guest has stopped (1).
+# Returns when the emulator ends (0), or when its guest has stopped or has used up its CPU time (1).
 watch_over() {
   local shown=0 size said=0 used=0 now asleep=0 pid
   while kill -0 "$1" 2>/dev/null; do
@@ -109,20 +112,27 @@ watch_over() {
     asleep=$((asleep + 1))
     if ((now > used)) || wants_cpu "$pid"; then asleep=0; fi
     used=$now
+    if ((spent + used >= cpu_seconds * 100)); then
+      echo "guest: used up the $cpu_seconds s of CPU time that it may use"
+      spent=$((spent + used))
+      return 1
+    fi
     if ((size > shown)); then
       shown=$size said=$now asleep=0
     elif ((now - said >= silence * 100 || asleep >= silence)); then
       echo "guest: said nothing for $(((now - said) / 100)) s of the emulator's CPU time, and it sleeps for $asleep s"
-      return 1
+      break
     fi
   done
+  spent=$((spent + used))
+  ! kill -0 "$1" 2>/dev/null
 }
 
 boot() {
   : >"$log"
   rm -f "$folder"/pid "$folder"/monitor.*
   mkfifo "$folder"/monitor.{in,out}
-  timeout -k 5 $((end > SECONDS ? end - SECONDS : 1)) qemu-system-x86_64 "${emulation[@]}" -pidfile "$folder/pid" \
+  qemu-system-x86_64 "${emulation[@]}" -pidfile "$folder/pid" \
     -cpu "$processor" "${machine[@]}" -m 1024 -monitor "pipe:$folder/monitor" \
     -kernel "$folder/vmlinuz" -initrd "$folder/initrd" -append "$arguments${addresses:+ corun_addresses=${addresses#,}}" \
     -nographic -no-reboot </dev/null 2>"$folder/qemu.log" | stdbuf -oL tr -d '\r' | tee "$log" | with_cpu_time &
@@ -133,11 +143,13 @@ boot() {
     kill -9 "$(cat "$folder/pid")" 2>/dev/null || true
   fi
   wait "$console" || true
+  rm -f "$folder/pid"
   return "$is_ok"
 }
 
+trap 'kill -9 "$(cat "$folder/pid" 2>/dev/null)" 2>/dev/null || true' EXIT
 for _ in 1 2 3; do
-  ((SECONDS < end)) || break
+  ((spent < cpu_seconds * 100)) || break
   boot && break
 done
 rm -f "$folder"/monitor.*

@@ -6,11 +6,11 @@
 # --new-kernel: the kernel of Debian's backports, which has sched_ext, and scripts/guest/kernel-cases, which use programs
 # of the folder EXAMPLES (target/debug/examples: cargo build -p corun-scx --example scx_exercise, and -p corun-live
 # --example resctrl_server). Those of long-kernel-cases take longer than a test may: name them.
-# FOLDER gets vmlinuz and initrd; packages are kept there and fetched once. Nothing is installed.
+# FOLDER gets vmlinuz and initrd; packages are kept there, or in PACKAGES, and fetched once. Nothing is installed.
 # KILLED: the test program `killed` of corun-live (cargo test -p corun-live --test killed --no-run), for the case in
-# scripts/guest/kill-cases; boot.sh FOLDER SECONDS corun_kills=N says how many kills it makes.
+# scripts/guest/kill-cases; boot.sh FOLDER CPU-SECONDS corun_kills=N says how many kills it makes.
 # Without cases, all of scripts/guest/cases are taken, and after them those of systemd-cases, which
-# run under systemd; a case is of systemd when its folder is.
+# run under systemd; with the newer kernel, those of kernel-cases. A case is of systemd when its folder is.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -23,6 +23,9 @@ if [[ $1 == --new-kernel ]]; then
 fi
 mkdir -p "$1"
 folder=$(cd "$1" && pwd)
+packages=${PACKAGES:-$folder/packages}
+mkdir -p "$packages"
+packages=$(cd "$packages" && pwd)
 corun=$(realpath "$2")
 shift 2
 cases=("$@")
@@ -30,14 +33,19 @@ if ((${#cases[@]} == 0)); then
   cases=("$here"/cases/*.sh "$here"/systemd-cases/*.sh)
   ! $new_kernel || cases=("$here"/kernel-cases/*.sh)
 fi
+# systemd_cases: those of the cases.
+systemd_cases() { for case in "${cases[@]}"; do [[ $(basename "$(dirname "$case")") != systemd-cases ]] || echo "$case"; done; }
 
-# fetch NAME PATTERN: a Debian package, unpacked below packages/NAME.
+# Guests that are built at once may share what is fetched.
+exec 9>"$packages/lock"
+flock 9
+
+# fetch NAME PATTERN PACKAGE: a Debian package, unpacked below packages/NAME.
 fetch() {
   local name=$1 pattern=$2
-  [[ -d $folder/packages/$name ]] && return
-  mkdir -p "$folder/packages"
+  [[ -d $packages/$name ]] && return
   (
-    cd "$folder/packages"
+    cd "$packages"
     ls $pattern >/dev/null 2>&1 || apt-get download "$3" >/dev/null
     dpkg -x $pattern "$name.part"
     mv "$name.part" "$name"
@@ -46,8 +54,8 @@ fetch() {
 }
 # The meta package names the kernel of the day. That of the backports comes from a list of its own: the machine's
 # list of packages stays as it is.
-if $new_kernel && [[ ! -d $folder/packages/kernel ]]; then
-  apt=$folder/apt
+if $new_kernel && [[ ! -d $packages/kernel ]]; then
+  apt=$packages/apt
   mkdir -p "$apt"/{state/lists/partial,cache/archives/partial}
   echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian trixie-backports main" \
     >"$apt/sources.list"
@@ -57,12 +65,12 @@ if $new_kernel && [[ ! -d $folder/packages/kernel ]]; then
   apt-get update >/dev/null
   version=$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/.*Depends: linux-image-\([0-9].*\)/\1/p' | head -1)
   [[ $version ]] || { echo "no kernel package in the backports" >&2; exit 1; }
-  mkdir -p "$folder/packages"
   fetch kernel-base "linux-base-*_amd64.deb" "linux-base-$version"
+  fetch kernel-modules "linux-modules-*_amd64.deb" "linux-modules-$version"
   fetch kernel "linux-binary-*_amd64.deb" "linux-binary-$version"
   unset APT_CONFIG
 fi
-if [[ ! -d $folder/packages/kernel ]]; then
+if [[ ! -d $packages/kernel ]]; then
   image=$(apt-cache depends linux-image-cloud-amd64 | awk '/Depends: linux-image/ { print $2; exit }')
   [[ $image ]] || { echo "no kernel package: apt-get update first" >&2; exit 1; }
   fetch kernel "linux-image-*_amd64.deb" "$image"
@@ -70,25 +78,27 @@ fi
 fetch busybox "busybox-static_*.deb" busybox-static
 
 # systemd and the libraries that it needs, in one tree.
-if ! $new_kernel && [[ ! -d $folder/packages/systemd ]]; then
-  mkdir -p "$folder/packages/systemd.debs" "$folder/packages/systemd.part"
+if [[ $(systemd_cases) && ! -d $packages/systemd ]]; then
+  rm -rf "$packages"/systemd.{debs,part}
+  mkdir -p "$packages"/systemd.{debs,part}
   (
-    cd "$folder/packages/systemd.debs"
+    cd "$packages/systemd.debs"
     needed=$(apt-cache depends --recurse --no-recommends --no-suggests --no-conflicts --no-breaks \
       --no-replaces --no-enhances systemd | grep -E '^(systemd|lib.*|zlib1g|mount)$' | sort -u)
     apt-get download $needed >/dev/null
     for package in *.deb; do dpkg --fsys-tarfile "$package" | tar -x -C ../systemd.part \
       --exclude=./usr/share --exclude='*.mo'; done
   )
-  rm -rf "$folder/packages/systemd.debs"
-  mv "$folder/packages/systemd.part" "$folder/packages/systemd"
+  rm -rf "$packages/systemd.debs"
+  mv "$packages/systemd.part" "$packages/systemd"
 fi
+flock -u 9
 
 if $new_kernel; then
-  cp "$folder"/packages/kernel*/usr/lib/modules/*/vmlinuz "$folder/vmlinuz"
+  cp "$packages"/kernel/usr/lib/modules/*/vmlinuz "$folder/vmlinuz"
   touch "$folder/one-thread"
 else
-  cp "$folder"/packages/kernel/boot/vmlinuz-* "$folder/vmlinuz"
+  cp "$packages"/kernel/boot/vmlinuz-* "$folder/vmlinuz"
 fi
 tree=$folder/tree
 rm -rf "$tree"
@@ -98,13 +108,13 @@ for case in "${cases[@]}"; do
   cp "$case" "$tree/$(basename "$(dirname "$case")" | grep -x systemd-cases || echo cases)/"
 done
 cp "$here/explain-cases/judge" "$tree/cases/"
-if [[ $(ls "$tree/systemd-cases") ]]; then
-  for part in "$folder"/packages/systemd/*; do
+if [[ $(systemd_cases) ]]; then
+  for part in "$packages"/systemd/*; do
     cp -a "$part/." "$tree/$(basename "$part")/"
   done
   cp "$root"/packaging/corun.{service,socket} "$tree/etc/systemd/system/"
 fi
-cp "$folder/packages/busybox/bin/busybox" "$tree/bin/"
+cp "$packages/busybox/bin/busybox" "$tree/bin/"
 cp "$here/init" "$tree/init"
 strip -o "$tree/usr/local/bin/corun" "$corun"
 ln -s /usr/local/bin/corun "$tree/bin/corun"
@@ -122,10 +132,10 @@ ldd "$corun" ${KILLED:+"$KILLED"} | grep -v ':$' | grep -o '/[^ ]*' | sort -u | 
   cp -L --remove-destination "$library" "$tree$library"
 done
 mkdir -p "$tree/modules"
-modules=$folder/packages/kernel/lib/modules
-for module in fuse lzo-rle zsmalloc zram; do
-  [[ -d $modules ]] || continue
-  find "$modules" -name "$module.ko*" -exec cp {} "$tree/modules/" \;
+for module in fuse lzo-rle lz4hc_compress zsmalloc zram; do
+  find "$packages"/kernel* -name "$module.ko*" -exec cp {} "$tree/modules/" \;
 done
+# The kernel does not unpack them.
+find "$tree/modules" -name '*.xz' -exec xz -d {} +
 # Not compressed: an emulated CPU takes seconds to undo that.
 (cd "$tree" && find . | cpio --quiet -o -H newc --owner 0:0) >"$folder/initrd"

@@ -1,1 +1,0 @@
-../cases/at_once.sh
