@@ -411,8 +411,7 @@ impl<'p> Replay<'p> {
         let is_far = level == Level::Memory
             && pages >= view.tlb_pages[1]
             && !(op.marks.has(Marks::FORESEEN) && core.prefetch_lines > 0);
-        let more =
-            if is_far { view.memory_walk.more_cycles(pages.min(trace.most_pages)) } else { 0 };
+        let more = if is_far { view.memory_walk.more_cycles(pages) } else { 0 };
         let latency = cycles(level, core, view) + more;
         let there = if self.asked[entry] > 0 {
             self.asked[entry]

@@ -2,7 +2,8 @@ use corun_machine::{AccessRates, CoreType, ExecutionLatencies, Prefetching, core
 use corun_profile::{Marks, MicroOp, Operation, Reconvergence};
 
 use super::super::parameters::CoreParameters;
-use super::super::sampled::RankedTrace;
+use super::super::replays::SortedRanks;
+use super::super::sampled::{RankedTrace, SampledPhase};
 use super::super::stack::Cause;
 use super::super::units::Link;
 use super::{MemoryView, MemoryWalk, Replay, Replayed, TAKEN_STEPS, TakenBranches};
@@ -76,7 +77,6 @@ fn repeated(steps: &[Step], times: usize) -> RankedTrace {
         code: ones.clone(),
         code_alone: ones,
         pages: vec![0.0; ops.len()],
-        most_pages: f32::INFINITY,
         ops,
     }
 }
@@ -450,21 +450,29 @@ fn a_walk_over_more_pages_takes_longer() {
     assert_eq!(everywhere.more_cycles(0.0), 300);
 }
 
-/// What lies before a micro-trace's surroundings is not known, but how many pages there are.
+/// What lies before a micro-trace's surroundings is not known, but how many pages there are: whether a level of the TLB holds
+/// one, and how far a walk goes, is told by no more of them.
 #[test]
-fn a_walk_goes_over_no_more_pages_than_there_are() {
+fn a_page_lies_no_deeper_than_there_are_pages() {
     let (op, _) = load([1, 0], true);
     let mut trace = repeated(&[(op, true)], 1024);
     trace.pages.fill(f32::INFINITY);
-    let memory_walk = MemoryWalk { most_cycles: 300.0, pages: [512.0, 524_288.0] };
+    let memory_walk = MemoryWalk { most_cycles: 300.0, pages: [2048.0, 524_288.0] };
     let of = |most_pages: f32| {
-        let trace = RankedTrace { most_pages, ..trace.clone() };
-        let replayed = Replay::new(&wide()).run(&trace, &MemoryView { memory_walk, ..VIEW });
+        let sorted = vec![SortedRanks::without_ranks(&trace)];
+        let sampled = SampledPhase { traces: vec![trace.clone()], sorted, mispredicted: [0.0; 2] };
+        let sampled = sampled.with_most_pages(most_pages);
+        let view =
+            MemoryView { memory_walk, tlb_pages: [64.0, 2048.0], tlb_cycles: [7, 30], ..VIEW };
+        let replayed = Replay::new(&wide()).run(&sampled.traces[0], &view);
         replayed.cycles / replayed.instructions
     };
-    // 5 of 10 doublings, and all.
-    about(of(f32::INFINITY) - of(16_384.0), 150.0);
-    about(of(f32::INFINITY) - of(512.0), 300.0);
+    let all = of(f32::INFINITY);
+    // 4 of 8 doublings; a walk over no more pages than the others; a hit in the second level; one in the first.
+    about(all - of(32_768.0), 150.0);
+    about(all - of(2048.0), 300.0);
+    about(all - of(2047.0), 300.0 + 23.0);
+    about(all - of(63.0), 300.0 + 30.0);
 }
 
 /// The walk for a far page is waited for unless a prefetcher has asked for the line.

@@ -135,7 +135,6 @@ mod tests {
             code: ranks(Marks::FETCHES, |one| one.3),
             code_alone: ranks(Marks::FETCHES, |one| one.4),
             pages: vec![2000.0; ops.len()],
-            most_pages: f32::INFINITY,
             ops,
         }
     }

@@ -44,8 +44,6 @@ pub(crate) struct RankedTrace {
     pub(crate) code_alone: Vec<f32>,
     /// Pages touched since the last access to its data's page.
     pub(crate) pages: Vec<f32>,
-    /// As of [`SampledPhase::with_most_pages`].
-    pub(crate) most_pages: f32,
 }
 
 /// The micro-traces of a phase.
@@ -101,7 +99,6 @@ impl SampledPhase {
                 code: ranks.clone(),
                 code_alone: ranks.clone(),
                 pages: vec![0.0; ops.len()],
-                most_pages: f32::INFINITY,
                 ops,
             });
         }
@@ -126,7 +123,9 @@ impl SampledPhase {
     /// does not know the pages from before a micro-trace's surroundings: of an access to one, [`pages`] says only how many there
     /// may have been.
     pub(crate) fn with_most_pages(mut self, most_pages: f32) -> Self {
-        self.traces.iter_mut().for_each(|trace| trace.most_pages = most_pages);
+        for pages in self.traces.iter_mut().flat_map(|trace| &mut trace.pages) {
+            *pages = pages.min(most_pages);
+        }
         self
     }
 }
