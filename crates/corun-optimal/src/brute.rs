@@ -5,8 +5,7 @@ use corun_machine::Machine;
 
 use crate::contention::Contention;
 use crate::objective::{Criterion, Goal, Objective, key};
-use crate::search::Candidate;
-use crate::search_space::SearchSpace;
+use crate::search_space::{CpuPlacement, SearchSpace};
 use crate::solve::UNFAIRNESS_ROOM;
 
 /// The outcome of an enumeration.
@@ -24,66 +23,70 @@ pub struct Enumerated {
     pub count: u64,
 }
 
-/// Visits all maps. `None` when there are more programs than CPUs, or no program.
-pub fn enumerate<C: Contention>(
-    machine: &Machine,
-    contention: &C,
-    programs: usize,
-    objective: Objective,
-    goal: Goal,
-) -> Option<Enumerated> {
-    enumerate_within(machine, contention, programs, f64::INFINITY, objective, goal)
+/// A map of programs to CPUs, and what comes of it.
+struct Judged {
+    slowdowns: Vec<f64>,
+    /// In watts; none where the machine's file does not say.
+    above_idle_w: Option<f64>,
+    placement: CpuPlacement,
 }
 
-/// Visits all maps, and looks at those in which nobody is slower than `most_slowdown`. `None` when there are none.
-pub fn enumerate_within<C: Contention>(
-    machine: &Machine,
-    contention: &C,
-    programs: usize,
-    most_slowdown: f64,
-    objective: Objective,
-    goal: Goal,
-) -> Option<Enumerated> {
-    let space = SearchSpace::new(machine, contention, (0..programs).collect(), &[]);
-    let criterion = space.criterion(objective, goal);
-    let mut every = Vec::new();
-    let mut scratch = C::Scratch::default();
-    maps(space.cpus(), programs, &mut Vec::new(), &mut |cpus| {
-        let (slowdowns, above_idle_w) = space.judged(objective, cpus, &mut scratch);
-        if slowdowns.iter().all(|&slowdown| slowdown <= most_slowdown) {
-            every.push(((slowdowns, above_idle_w), cpus.to_vec()));
-        }
-    });
-    let score = |criterion: &Criterion, (slowdowns, above_idle_w): &(Vec<f64>, Option<f64>)| {
-        criterion.score_of(slowdowns, *above_idle_w)
-    };
-    let values = every.iter().map(|(judged, _)| criterion.value(score(&criterion, judged)));
-    let mean = values.sum::<f64>() / every.len() as f64;
-    let lowest = |criterion: &Criterion, keep: &dyn Fn(f64) -> bool, by: &Criterion| {
-        every
-            .iter()
-            .filter(|(judged, _)| keep(score(by, judged)))
-            .map(|(judged, cpus)| {
-                let llc = cpus.iter().map(|&cpu| space.place_of[cpu].0).collect();
-                let placement = crate::search_space::CpuPlacement { llc, cpu: cpus.clone() };
-                Candidate { score: score(criterion, judged), placement }
-            })
-            .min_by(|a, b| (key(a.score), &a.placement).cmp(&(key(b.score), &b.placement)))
-    };
-    let mut best = lowest(&criterion, &|_| true, &criterion)?;
-    if objective == Objective::Unfairness && goal == Goal::Best {
-        let stp = space.criterion(Objective::Stp, Goal::Best);
-        let most = best.score * (1.0 + UNFAIRNESS_ROOM);
-        best = lowest(&stp, &|unfairness| unfairness <= most, &criterion)?;
+/// All maps of programs to CPUs, each looked at once for all objectives and goals.
+pub struct EveryPlacement<'a, C: Contention> {
+    space: SearchSpace<'a, C>,
+    all: Vec<Judged>,
+}
+
+impl<'a, C: Contention> EveryPlacement<'a, C> {
+    /// Visits all maps of so many programs: none where there are more programs than CPUs, or no program.
+    pub fn new(machine: &'a Machine, contention: &'a C, programs: usize) -> Self {
+        let space = SearchSpace::new(machine, contention, (0..programs).collect(), &[]);
+        let mut all = Vec::new();
+        let mut scratch = C::Scratch::default();
+        maps(space.cpus(), programs, &mut Vec::new(), &mut |cpus| {
+            let (slowdowns, above_idle_w) = space.judged(Objective::Energy, cpus, &mut scratch);
+            let llc = cpus.iter().map(|&cpu| space.place_of[cpu].0).collect();
+            let placement = CpuPlacement { llc, cpu: cpus.to_vec() };
+            all.push(Judged { slowdowns, above_idle_w, placement });
+        });
+        Self { space, all }
     }
-    let value = criterion.value(space.score(&criterion, &best.placement.cpu, &mut scratch));
-    Some(Enumerated {
-        value,
-        llc: best.placement.llc,
-        cpu: best.placement.cpu,
-        mean,
-        count: every.len() as u64,
-    })
+
+    /// The best, or the worst, of the maps in which nobody is slower than `most_slowdown` (infinite: of all). `None` when
+    /// there are none.
+    pub fn first(
+        &self,
+        objective: Objective,
+        goal: Goal,
+        most_slowdown: f64,
+    ) -> Option<Enumerated> {
+        let kept = |one: &&Judged| one.slowdowns.iter().all(|&slowdown| slowdown <= most_slowdown);
+        let kept: Vec<&Judged> = self.all.iter().filter(kept).collect();
+        let scores = |criterion: &Criterion| -> Vec<f64> {
+            kept.iter().map(|one| criterion.score_of(&one.slowdowns, one.above_idle_w)).collect()
+        };
+        let lowest = |scores: &[f64], keep: &dyn Fn(usize) -> bool| {
+            let by = |&place: &usize| (key(scores[place]), &kept[place].placement);
+            (0..kept.len()).filter(|&place| keep(place)).min_by(|a, b| by(a).cmp(&by(b)))
+        };
+        let criterion = self.space.criterion(objective, goal);
+        let by_objective = scores(&criterion);
+        let mut best = lowest(&by_objective, &|_| true)?;
+        if objective == Objective::Unfairness && goal == Goal::Best {
+            let most = by_objective[best] * (1.0 + UNFAIRNESS_ROOM);
+            let by_stp = scores(&self.space.criterion(Objective::Stp, Goal::Best));
+            best = lowest(&by_stp, &|place| by_objective[place] <= most)?;
+        }
+        let sum: f64 = by_objective.iter().map(|&score| criterion.value(score)).sum();
+        let CpuPlacement { llc, cpu } = kept[best].placement.clone();
+        Some(Enumerated {
+            value: criterion.value(by_objective[best]),
+            llc,
+            cpu,
+            mean: sum / kept.len() as f64,
+            count: kept.len() as u64,
+        })
+    }
 }
 
 fn maps(cpus: usize, programs: usize, taken: &mut Vec<usize>, visit: &mut impl FnMut(&[usize])) {

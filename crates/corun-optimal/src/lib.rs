@@ -7,7 +7,7 @@
 //! - [`Placer`]: exact branch and bound over groups that share an LLC, with a proof or a gap, for
 //!   any [`Contention`].
 //! - [`distributed`]: the same search in parts, for several processes.
-//! - [`enumerate`]: everything, one by one, to check the others against.
+//! - [`EveryPlacement`]: everything, one by one, to check the others against.
 //! - [`partition`]: the ways of one LLC among programs, strictly or in clusters.
 //! - [`JointProblem`]: both, where LLCs do not affect one another.
 //! - [`packing`]: which threads an LLC has room for, and what is worth most, as a linear program.
@@ -37,7 +37,7 @@ mod search_space;
 mod solve;
 mod symmetry;
 
-pub use brute::{Enumerated, enumerate, enumerate_within};
+pub use brute::{Enumerated, EveryPlacement};
 pub use contention::{Contention, Coupling, CpuSlot};
 pub use error::PlacementError;
 pub use expectation::{MOST_VISITED, RandomExpectation};

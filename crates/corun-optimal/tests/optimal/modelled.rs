@@ -7,8 +7,8 @@ use crate::programs::program;
 use corun_machine::Machine;
 use corun_model::{BandwidthModel, Demand, LoadedProgram, Model, ModelOptions};
 use corun_optimal::{
-    Contention, Coupling, CpuSlot, Goal, ModelScratch, Objective, PlacementError, PlacementProblem,
-    Placer, SearchLimits, enumerate,
+    Contention, Coupling, CpuSlot, EveryPlacement, Goal, ModelScratch, Objective, PlacementError,
+    PlacementProblem, Placer, SearchLimits,
 };
 use corun_profile::{Origin, Phase, Profile, ProfileData, Recording};
 use proptest::prelude::*;
@@ -28,10 +28,11 @@ fn check(machine: &Arc<Machine>, options: ModelOptions, wants: &[(f64, f64)], ho
     let problem = PlacementProblem::new(&model, &programs).unwrap().with_homes(&homes).unwrap();
     let placer = problem.placer().unwrap();
     let limits = SearchLimits::default();
+    let every = EveryPlacement::new(machine, &problem, programs.len());
     for (_, objective) in Objective::NAMED {
         for goal in [Goal::Best, Goal::Worst] {
             let what = format!("{} {options:?} {objective:?} {goal:?} {wants:?}", machine.name());
-            let all = enumerate(machine, &problem, programs.len(), objective, goal).unwrap();
+            let all = every.first(objective, goal, f64::INFINITY).unwrap();
             let found = placer.solve(objective, goal, &limits);
             assert!(found.proven, "{what}");
             let error = (found.value - all.value).abs();

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use corun_app::{Cancel, Error, Result};
 use corun_cli::{TableFormat, UsageError};
 use corun_report::{check_target, json, write_file};
@@ -33,10 +33,6 @@ struct AllArgs {
     /// Where the pages are written; made if it is missing
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// A first look, with rougher figures: programs a fifth as long in the studies that take longest (camps, ranking),
-    /// and half the mixes in ranking
-    #[arg(long)]
-    quick: bool,
 }
 
 const ALL: &str = "all";
@@ -69,14 +65,18 @@ fn command(studies: &[Study]) -> Command {
              studies/\n\nExit codes: 0 done, 1 failed, 2 wrong usage or bad input, 130 interrupted.",
         );
     let about = "Runs every study that needs no recordings and writes a page for each";
-    let all = with_inputs(AllArgs::augment_args(Command::new(ALL)), Programs::BuiltInAndSpec, true);
+    let all = with_inputs(
+        AllArgs::augment_args(Command::new(ALL)),
+        Programs::BuiltInAndSpec,
+        (true, true),
+    );
     command = command.subcommand(described(all, about).after_help(
         "Writes NAME.html and NAME.json for every study, and index.html. Without --profiles the \
          studies that stand on SPEC programs are left out, and the output says so.",
     ));
     for study in studies {
         let own = (study.options)(Command::new(study.name));
-        let own = with_inputs(own, study.programs, study.seeds.is_some());
+        let own = with_inputs(own, study.programs, (study.seeds.is_some(), study.has_quick));
         let own = described(OutputArgs::augment_args(own), study.summary);
         let explained = format!("A run is described in {}.", study.explained_in);
         command = command.subcommand(own.after_help(explained));
@@ -90,13 +90,19 @@ fn described(command: Command, about: &'static str) -> Command {
 }
 
 /// Adds the options that say on what a study stands.
-fn with_inputs(mut command: Command, programs: Programs, seeds: bool) -> Command {
+fn with_inputs(mut command: Command, programs: Programs, (seeds, quick): (bool, bool)) -> Command {
     if matches!(programs, Programs::Spec | Programs::BuiltInAndSpec) {
         let about = "The SPEC programs: a CSV of solo figures by LLC ways, or a folder with \
                      profiles of these names";
         let path = clap::value_parser!(PathBuf);
         let profiles = Arg::new("profiles").long("profiles").value_name("PATH");
         command = command.arg(profiles.help(about).value_parser(path));
+    }
+    if quick {
+        let about = "A first look, with rougher figures: what takes longest is shorter, and one in so many programs, \
+                     mixes, runs or machines is looked at; the page says what is less";
+        let quick = Arg::new("quick").long("quick").action(ArgAction::SetTrue);
+        command = command.arg(quick.help(about));
     }
     if seeds {
         let about = "Repeat what depends on chance with seeds 1 to N; the study's own number \
@@ -117,9 +123,16 @@ fn seeds(options: &ArgMatches) -> Option<u32> {
     options.try_get_one("seeds").ok().flatten().copied()
 }
 
+fn is_quick(options: &ArgMatches) -> bool {
+    options.try_get_one("quick").ok().flatten().copied().unwrap_or(false)
+}
+
 fn page_of(study: &Study, inputs: &StudyInputs) -> Result<Page> {
-    let page = (study.page)(inputs)?;
+    let mut page = (study.page)(inputs)?;
     inputs.cancel.check()?;
+    if let Some(shortened) = inputs.shortened() {
+        page.about.push_str(&format!(" --quick: {shortened}."));
+    }
     Ok(Page { name: study.name, explained_in: study.explained_in, ..page })
 }
 
@@ -134,7 +147,9 @@ fn one(study: &Study, options: &ArgMatches) -> Result<String> {
         check_target(path)?;
     }
     let count = seeds(options).or(study.seeds).unwrap_or(1);
-    let inputs = StudyInputs::new(profiles(options), count, options.clone(), Cancel::on_signal()?)?;
+    let inputs =
+        StudyInputs::new(profiles(options), count, ArgMatches::default(), Cancel::on_signal()?)?;
+    let inputs = inputs.with(count, options.clone(), is_quick(options));
     if study.programs == Programs::Spec {
         inputs.spec()?;
     }
@@ -156,8 +171,7 @@ fn one(study: &Study, options: &ArgMatches) -> Result<String> {
 
 /// Runs all of them into a folder.
 fn all(studies: &[Study], options: &ArgMatches) -> Result<String> {
-    let AllArgs { out: folder, quick } =
-        AllArgs::from_arg_matches(options).map_err(Error::failed)?;
+    let AllArgs { out: folder } = AllArgs::from_arg_matches(options).map_err(Error::failed)?;
     std::fs::create_dir_all(&folder)
         .with_context(|| format!("cannot make the folder {}", folder.display()))?;
     check_target(&folder.join("index.html"))?;
@@ -170,11 +184,8 @@ fn all(studies: &[Study], options: &ArgMatches) -> Result<String> {
             continue;
         }
         let count = seeds(options).or(study.seeds).unwrap_or(1);
-        inputs = inputs.with(count, defaults(study)?, quick);
-        let mut page = page_of(study, &inputs)?;
-        if let Some(shortened) = inputs.shortened() {
-            page.about.push_str(&format!(" --quick: {shortened}."));
-        }
+        inputs = inputs.with(count, defaults(study)?, is_quick(options));
+        let page = page_of(study, &inputs)?;
         let path = folder.join(format!("{}.html", study.name));
         write_file(&path, page.html().as_bytes())?;
         let beside = folder.join(format!("{}.json", study.name));

@@ -85,6 +85,14 @@ impl StudyInputs {
         step
     }
 
+    /// Whether something smaller stands for what takes long, in words `what`: for a first look alone.
+    pub(crate) fn has_smaller(&self, what: &str) -> bool {
+        if self.quick {
+            self.shorten(what.to_owned());
+        }
+        self.quick
+    }
+
     fn shorten(&self, said: String) {
         self.shortened.lock().unwrap_or_else(PoisonError::into_inner).insert(said);
     }

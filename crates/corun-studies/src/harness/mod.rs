@@ -26,6 +26,8 @@ pub(crate) struct Study {
     pub(crate) programs: Programs,
     /// Seeds where the user does not say how many; none: nothing in it is left to chance.
     pub(crate) seeds: Option<u32>,
+    /// Is there a first look, which does less ([`StudyInputs::every`] and the like)?
+    pub(crate) has_quick: bool,
     /// Adds its own options to its command; [`no_options`] where it has none.
     pub(crate) options: fn(clap::Command) -> clap::Command,
     /// Runs it.

@@ -21,6 +21,7 @@ pub(super) const STUDY: Study = Study {
     summary: "Energy for the work done under placement policies, and its cost in slowdown, over seeded mixes",
     programs: Programs::BuiltIn,
     seeds: Some(20),
+    has_quick: false,
     options: no_options,
     page,
     explained_in: "docs/policies.md",

@@ -13,6 +13,7 @@ pub(super) const STUDY: Study = Study {
     summary: "Recordings against others of the same programs and kind",
     programs: Programs::OwnOptions,
     seeds: None,
+    has_quick: false,
     options: RerecordingArgs::augment_args,
     page,
     explained_in: "docs/profiling.md",

@@ -13,6 +13,7 @@ pub(super) const STUDY: Study = Study {
     summary: "Sampled recordings against exact ones of the same programs",
     programs: Programs::OwnOptions,
     seeds: None,
+    has_quick: false,
     options: SamplingArgs::augment_args,
     page,
     explained_in: "docs/profiling.md",

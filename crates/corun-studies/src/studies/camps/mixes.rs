@@ -212,7 +212,7 @@ fn play(
 
 /// The step through a table's mixes, of which those of one kind stand together.
 pub(super) fn some_mixes(inputs: &StudyInputs) -> usize {
-    inputs.every(4, "mixes")
+    inputs.every(8, "mixes")
 }
 
 /// Fig. 4.11.

@@ -24,6 +24,7 @@ pub(super) const STUDY: Study = Study {
     summary: "CAMPS and its rivals on big and small cores (García García's thesis, chapter 4)",
     programs: Programs::BuiltIn,
     seeds: Some(2),
+    has_quick: true,
     options: AsLiveArgs::augment_args,
     page,
     explained_in: "docs/asymmetric.md",

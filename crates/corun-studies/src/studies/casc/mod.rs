@@ -21,6 +21,7 @@ pub(super) const STUDY: Study = Study {
     summary: "CASC on a multithreaded chip: miss ratio, throughput, fairness, accuracy (CASC, section 5)",
     programs: Programs::BuiltIn,
     seeds: Some(3),
+    has_quick: true,
     options: AsLiveArgs::augment_args,
     page,
     explained_in: "docs/studies/casc.md",
@@ -102,7 +103,7 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
         casts.push(on_all_sizes(inputs, cast, &shaped, &observation)?);
     }
     let profiles = profiles(inputs, &CASTS[0], &shaped)?;
-    let (fig_2, fig_3) = (by_l1(&profiles)?, by_l2(&profiles)?);
+    let (fig_2, fig_3) = (by_l1(inputs, &profiles)?, by_l2(inputs, &profiles)?);
     let overhead = overhead(inputs)?;
     Ok(figures::page((inputs.seeds, as_live.settings()), &casts, &fig_2, &fig_3, &overhead))
 }
@@ -121,6 +122,11 @@ fn profiles<'a>(
     cast.programs.iter().map(of_name).collect()
 }
 
+/// The step through the sizes of a cache, for each of which programs are loaded.
+fn some_sizes(inputs: &StudyInputs) -> usize {
+    inputs.every(2, "sizes of a cache")
+}
+
 fn on_all_sizes(
     inputs: &StudyInputs,
     cast: &'static Cast,
@@ -128,8 +134,9 @@ fn on_all_sizes(
     observation: &Observation,
 ) -> Result<OnAllSizes> {
     let profiles = profiles(inputs, cast, shaped)?;
+    let sizes_kib: Vec<u64> = L2_KIB.into_iter().step_by(some_sizes(inputs)).collect();
     let chips =
-        L2_KIB.iter().map(|&l2| Chip::new(&profiles, l2, 16)).collect::<Result<Vec<Chip>>>()?;
+        sizes_kib.iter().map(|&l2| Chip::new(&profiles, l2, 16)).collect::<Result<Vec<Chip>>>()?;
     let seeds = u64::from(inputs.seeds);
     let jobs: Vec<(usize, u64)> =
         (0..chips.len()).flat_map(|size| (1..=seeds).map(move |seed| (size, seed))).collect();
@@ -143,7 +150,7 @@ fn on_all_sizes(
     };
     let mut runs = jobs.par_iter().map(run).collect::<Vec<Result<_>>>().into_iter();
     let mut sizes = Vec::new();
-    for (chip, &l2_kib) in chips.iter().zip(&L2_KIB) {
+    for (chip, &l2_kib) in chips.iter().zip(&sizes_kib) {
         let of_size: Vec<_> = runs.by_ref().take(seeds as usize).collect::<Result<_>>()?;
         let (of_size, others): (_, Vec<_>) = of_size.into_iter().unzip();
         let (live, apart) = others.into_iter().unzip();
@@ -155,7 +162,7 @@ fn on_all_sizes(
 }
 
 /// Fig. 2: one core, all its contexts busy, its L1s from a quarter to four times their size.
-fn by_l1(profiles: &[&Profile]) -> Result<BySize> {
+fn by_l1(inputs: &StudyInputs, profiles: &[&Profile]) -> Result<BySize> {
     let point = |sixteenths: u64| {
         let chip = Chip::new(profiles, L2_KIB[4], sixteenths)?;
         let out = chip.together(&[0, 1, 2, 0]);
@@ -163,12 +170,13 @@ fn by_l1(profiles: &[&Profile]) -> Result<BySize> {
         let misses: f64 = out.iter().map(|one| one.llc_apki * one.ipc).sum();
         Ok((24 * sixteenths / 16, ipc, misses / ipc))
     };
-    let points = [4, 8, 16, 32, 64].into_iter().map(point).collect::<Result<_>>()?;
+    let sixteenths = [4, 8, 16, 32, 64].into_iter().step_by(some_sizes(inputs));
+    let points = sixteenths.map(point).collect::<Result<_>>()?;
     Ok(BySize { points })
 }
 
 /// Fig. 3: both cores, all contexts busy, by the size of the L2.
-fn by_l2(profiles: &[&Profile]) -> Result<BySize> {
+fn by_l2(inputs: &StudyInputs, profiles: &[&Profile]) -> Result<BySize> {
     let point = |&l2_kib: &u64| {
         let chip = Chip::new(profiles, l2_kib, 16)?;
         let out = chip.together(&[0, 1, 2, 0, 1, 2, 0, 1]);
@@ -177,7 +185,8 @@ fn by_l2(profiles: &[&Profile]) -> Result<BySize> {
         let references: f64 = out.iter().map(|one| one.llc_apki * one.ipc).sum();
         Ok((l2_kib, ipc / 2.0, 100.0 * misses / references))
     };
-    let points = L2_KIB.iter().chain(&[1536, 3072]).map(point).collect::<Result<_>>()?;
+    let sizes_kib = L2_KIB.iter().chain(&[1536, 3072]).step_by(some_sizes(inputs));
+    let points = sizes_kib.map(point).collect::<Result<_>>()?;
     Ok(BySize { points })
 }
 

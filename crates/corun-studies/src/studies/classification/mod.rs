@@ -24,6 +24,7 @@ pub(super) const STUDY: Study = Study {
     summary: "Which classification scheme: Pain, Miss Rate, Animal classes or SDC (DIO, section 2)",
     programs: Programs::BuiltInAndSpec,
     seeds: None,
+    has_quick: true,
     options: no_options,
     page,
     explained_in: "docs/studies/dio.md",
@@ -79,9 +80,13 @@ struct OfSize {
 }
 
 fn page(inputs: &StudyInputs) -> Result<Page> {
-    let mut sets = vec![Set::new(inputs, inputs.shipped()?, |profile| is_program(&profile.name))?];
+    let all = |library, of: fn(&str) -> bool| {
+        Library::iter(library).filter(move |profile| of(&profile.name))
+    };
+    let shipped = all(inputs.shipped()?, is_program).step_by(some_programs(inputs));
+    let mut sets = vec![Set::new(inputs, shipped.collect())?];
     if let Some(spec) = inputs.spec_if_given() {
-        sets.push(Set::new(inputs, spec, |profile| profile.name.ends_with("06"))?);
+        sets.push(Set::new(inputs, all(spec, |name| name.ends_with("06")).collect())?);
     }
     Ok(figures::page(&sets))
 }
@@ -91,11 +96,16 @@ pub(super) fn is_program(name: &str) -> bool {
     !name.starts_with("kernel-") && !name.ends_with("-mt")
 }
 
+/// The step through the programs of the shipped library, each of which is loaded.
+pub(super) fn some_programs(inputs: &StudyInputs) -> usize {
+    inputs.every(3, "programs")
+}
+
 impl Set {
-    fn new(inputs: &StudyInputs, library: &Library, of: impl Fn(&Profile) -> bool) -> Result<Self> {
+    /// `candidates`: the programs that the set stands for.
+    fn new(inputs: &StudyInputs, candidates: Vec<&Profile>) -> Result<Self> {
         let machine = Arc::new(preset(MACHINE)?);
         let model = Model::new(machine.clone(), ModelOptions::default())?;
-        let candidates: Vec<&Profile> = library.iter().filter(|profile| of(profile)).collect();
         let loaded = candidates
             .iter()
             .map(|profile| Ok(model.load(profile)?))

@@ -21,6 +21,7 @@ pub(super) const STUDY: Study = Study {
     summary: "The eight mixes of DIO's Table III on three machines: each policy's distance to the optimum",
     programs: Programs::Spec,
     seeds: Some(50),
+    has_quick: false,
     options: no_options,
     page,
     explained_in: "docs/studies/dio-mixes.md",

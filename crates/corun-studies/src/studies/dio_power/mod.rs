@@ -24,6 +24,7 @@ pub(super) const STUDY: Study = Study {
     summary: "DIO-POWER against spreading and packing always, by energy-delay product (DIO, section 6)",
     programs: Programs::Spec,
     seeds: Some(10),
+    has_quick: true,
     options: no_options,
     page,
     explained_in: "docs/studies/dio.md",
@@ -81,12 +82,12 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
     let model = model_of(MACHINE)?;
     let placed = placements::placed(&model, inputs.spec()?)?;
     let mut lamp = Vec::new();
-    for (web, database) in LAMP {
+    for (web, database) in LAMP.into_iter().step_by(inputs.every(3, "LAMP workloads")) {
         let apps = programs::threads(&model, web, database)?;
         lamp.push(workload(inputs, &model, format!("{web} web, {database} database"), &apps)?);
     }
     let mut mixes = Vec::new();
-    for (place, mix) in MIXES.iter().enumerate() {
+    for (place, mix) in MIXES.iter().enumerate().step_by(inputs.every(4, "mixes")) {
         let apps = apps(&model, inputs.spec()?, mix)?;
         mixes.push(workload(inputs, &model, format!("{}: {}", place + 1, mix.join(", ")), &apps)?);
     }

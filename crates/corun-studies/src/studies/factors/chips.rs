@@ -112,7 +112,7 @@ mod tests {
         let library = corun_profile::Library::shipped().unwrap();
         let of = |name: &str| name == "xalan";
         let cast =
-            Cast { id: "one", library: &library, of, interfering: "numpy", its_neighbour: "xz" };
+            Cast { id: "one", library: &library, of, step: 1, interfering: "numpy", its_neighbour: "xz" };
         let found = breakdown(&machine, &cast).unwrap();
         let [Some(controller), Some(bus), Some(cache), _] = found.programs[0].parts[..] else {
             panic!("four factors")
@@ -127,7 +127,7 @@ mod tests {
         let library = corun_profile::Library::shipped().unwrap();
         let of = |name: &str| name == "igraph";
         let cast =
-            Cast { id: "one", library: &library, of, interfering: "numpy", its_neighbour: "xz" };
+            Cast { id: "one", library: &library, of, step: 1, interfering: "numpy", its_neighbour: "xz" };
         let found = breakdown(&machine, &cast).unwrap();
         let [.., Some(prefetch)] = found.programs[0].parts[..] else { panic!("four factors") };
         assert!(prefetch < -0.1 * found.programs[0].total, "{prefetch}");

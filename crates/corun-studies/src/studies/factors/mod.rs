@@ -22,6 +22,7 @@ pub(super) const STUDY: Study = Study {
     summary: "What cache, bus, memory controller, link and prefetch add to degradation (DIO, section 3)",
     programs: Programs::BuiltInAndSpec,
     seeds: None,
+    has_quick: true,
     options: FactorsArgs::augment_args,
     page,
     explained_in: "docs/studies/dio.md",
@@ -43,8 +44,9 @@ const MACHINES: [&str; 2] = ["xeon-x5365", "opteron-2350"];
 struct Cast<'a> {
     id: &'static str,
     library: &'a Library,
-    /// Which of the library's programs.
+    /// Which of the library's programs, and the step through these.
     of: fn(&str) -> bool,
+    step: usize,
     interfering: &'static str,
     /// What the interfering program runs beside.
     its_neighbour: &'static str,
@@ -83,6 +85,7 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
         id: "library",
         library: inputs.shipped()?,
         of: super::classification::is_program,
+        step: super::classification::some_programs(inputs),
         interfering: "numpy",
         its_neighbour: "python3",
     }];
@@ -105,7 +108,7 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
 /// The SPEC programs, as in the paper.
 fn of_spec(library: &Library) -> Cast<'_> {
     let of = |name: &str| name.ends_with("06");
-    Cast { id: "spec", library, of, interfering: "milc06", its_neighbour: "sphinx306" }
+    Cast { id: "spec", library, of, step: 1, interfering: "milc06", its_neighbour: "sphinx306" }
 }
 
 /// A machine's model with the programs loaded, and a scratch to solve with.
@@ -139,7 +142,7 @@ impl Rig {
         let model = Model::new(machine.clone(), options)?;
         let load = |profile: &Profile| -> Result<LoadedProgram> { Ok(model.load(profile)?) };
         let own = cast.library.iter().filter(|profile| (cast.of)(&profile.name));
-        let programs = own.map(load).collect::<Result<_>>()?;
+        let programs = own.step_by(cast.step).map(load).collect::<Result<_>>()?;
         let interfering = load(cast.library.get(cast.interfering)?)?;
         let its_neighbour = load(cast.library.get(cast.its_neighbour)?)?;
         Ok(Self { model, programs, interfering, its_neighbour, scratch: Scratch::default() })

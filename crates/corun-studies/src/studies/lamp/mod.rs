@@ -21,6 +21,7 @@ pub(super) const STUDY: Study = Study {
     summary: "Web and database threads, with one of them prioritized (DIO, section 5.3)",
     programs: Programs::BuiltIn,
     seeds: Some(10),
+    has_quick: true,
     options: no_options,
     page,
     explained_in: "docs/studies/dio.md",
@@ -93,7 +94,11 @@ fn on_machine(inputs: &StudyInputs, machine: &str) -> Result<Vec<KindOfThread>> 
         (0..THREADS).map(|thread| if thread == 0 { 0 } else { 1 + usize::from(thread >= web) }).collect()
     };
     for web in WEB {
-        let plain = programs::threads(&model, web, THREADS - web)?;
+        let mut plain = programs::threads(&model, web, THREADS - web)?;
+        for app in &mut plain {
+            let instructions = inputs.length_s(app.program.instructions());
+            app.instructions = Some(instructions as u64);
+        }
         let mut important = plain.clone();
         important[0].important = true;
         let default = by_seed(inputs, &model, &plain, DEFAULT)?;

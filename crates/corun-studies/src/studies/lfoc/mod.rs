@@ -32,6 +32,7 @@ pub(super) const STUDY: Study = Study {
     summary: "LFOC, KPart and Dunn with known curves and with sampled ones, and what sampling costs (LFOC, chapter 6)",
     programs: Programs::Spec,
     seeds: Some(1),
+    has_quick: false,
     options: LfocArgs::augment_args,
     page,
     explained_in: "docs/studies/partitioning.md",

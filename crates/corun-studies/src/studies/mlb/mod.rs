@@ -23,6 +23,7 @@ pub(super) const STUDY: Study = Study {
     summary: "MLB and VBSC, for more programs than CPUs: the paper's figures 2 to 13",
     programs: Programs::Spec,
     seeds: Some(3),
+    has_quick: false,
     options: AsLiveArgs::augment_args,
     page,
     explained_in: "docs/studies/mlb.md",

@@ -63,11 +63,13 @@ impl Case {
 
 /// All cases, by workload and map.
 pub(super) fn all(runs: &Runs<'_>) -> Result<Vec<Case>> {
+    let step = runs.inputs().every(4, "maps");
     let cases: Vec<(usize, &'static str)> = (1..=WORKLOADS.len())
         .flat_map(|workload| {
             let four = WORKLOADS[workload - 1].len() == 4;
             let maps: &[&'static str] = if four { &MAPS_OF_FOUR } else { &MAPS_OF_EIGHT };
-            maps.iter().map(move |&map| (workload, map))
+            // The last of them has all memory on one node.
+            maps.iter().rev().step_by(step).rev().map(move |&map| (workload, map))
         })
         .collect();
     cases

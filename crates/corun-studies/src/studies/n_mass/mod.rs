@@ -20,6 +20,7 @@ pub(super) const STUDY: Study = Study {
     summary: "N-MASS and maximum-local on their workloads, against every schedule that the kernel may choose",
     programs: Programs::Spec,
     seeds: None,
+    has_quick: true,
     options: no_options,
     page,
     explained_in: "docs/studies/n-mass.md",

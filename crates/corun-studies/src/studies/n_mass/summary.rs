@@ -204,7 +204,7 @@ pub(super) fn under_other_models(inputs: &StudyInputs) -> Result<Figure> {
         let runs = Runs::under(inputs, options)?;
         Ok((name, maps::on_one_node(&runs, &[Scheme::MaximumLocal, Scheme::Known])?))
     };
-    let models = MODELS.iter().map(under).collect::<Result<Vec<(&str, Vec<Case>)>>>()?;
+    let models = MODELS.iter().step_by(inputs.every(2, "models")).map(under).collect::<Result<Vec<(&str, Vec<Case>)>>>()?;
     let better = |cases: &[Case]| {
         let is_better = |case: &&Case| {
             case.improvement(Scheme::Known) > case.improvement(Scheme::MaximumLocal) + NO_WORSE

@@ -17,6 +17,7 @@ pub(super) const STUDY: Study = Study {
     summary: "The loads at which services that share a machine meet their targets, under PARTIES and under fixed divisions",
     programs: Programs::BuiltIn,
     seeds: Some(1),
+    has_quick: true,
     options: PartiesArgs::augment_args,
     page,
     explained_in: "docs/studies/partitioning.md",
@@ -56,7 +57,7 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
         scene.put_beside(inputs, batch)?;
         let mut loads: Vec<u32> =
             (1..=100 / step).map(|one| one * step).filter(|&load| load < 100).collect();
-        loads.truncate(loads.len().div_ceil(inputs.every(2, "loads")));
+        loads.truncate(loads.len().div_ceil(inputs.every(4, "loads")));
         let jobs: Vec<(u32, Manner)> = loads
             .iter()
             .flat_map(|&load| Manner::ALL.into_iter().map(move |manner| (load, manner)))
@@ -71,7 +72,7 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
             .map(|(&load, greatest)| Point { load, greatest: greatest.to_vec() })
             .collect();
         findings.extend(claims(batch, &points));
-        figures.push(figure(id, batch, &scene, &points));
+        figures.push(figure(inputs, (id, batch), &scene, &points));
     }
     let about = format!(
         "Two services of {} threads each on {MACHINE}, {}. Requests come as a Poisson process; they take {} ms alone on \
@@ -92,7 +93,12 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
     Ok(Page::new("Services that share a machine", about, findings, figures))
 }
 
-fn figure(id: &str, batch: usize, scene: &Scene, points: &[Point]) -> Figure {
+fn figure(
+    inputs: &StudyInputs,
+    (id, batch): (&str, usize),
+    scene: &Scene,
+    points: &[Point],
+) -> Figure {
     let [first, second] = SERVICES;
     let heading = match batch {
         0 => format!("{second} beside {first}"),
@@ -101,7 +107,7 @@ fn figure(id: &str, batch: usize, scene: &Scene, points: &[Point]) -> Figure {
     let about = format!(
         "The greatest load of {second} in % by the load of {first}. For the best fixed division {} were tried: equal \
          parts, and all of the {} cores and of the ways in steps of {}.",
-        scene.divisions(),
+        scene.divisions(inputs),
         runs::CORES,
         division::WAYS_A_STEP,
     );

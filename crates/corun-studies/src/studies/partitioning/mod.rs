@@ -28,6 +28,7 @@ pub(super) const STUDY: Study = Study {
     summary: "Partitions and clusters of a cache's ways: how many, how near policies are, what the best is",
     programs: Programs::Spec,
     seeds: None,
+    has_quick: false,
     options: PartitioningArgs::augment_args,
     page,
     explained_in: "docs/studies/partitioning.md",

@@ -24,6 +24,7 @@ pub(super) const STUDY: Study = Study {
     summary: "The laws of space against a reference cache that replays the programs' traces",
     programs: Programs::OwnOptions,
     seeds: None,
+    has_quick: false,
     options: PredictionArgs::augment_args,
     page,
     explained_in: "docs/studies/prediction.md",

@@ -26,6 +26,7 @@ pub(super) const STUDY: Study = Study {
     summary: "All online placement policies over machines and mixes, from the kernel's scheduler to the optimum",
     programs: Programs::BuiltInAndSpec,
     seeds: Some(1),
+    has_quick: true,
     options: RankingArgs::augment_args,
     page,
     explained_in: "docs/studies/ranking.md",
@@ -124,7 +125,7 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
     let observation = asked.as_live.observation()?;
     let machines: Vec<(&'static str, usize)> = MACHINES
         .into_iter()
-        .step_by(inputs.every(2, "machines"))
+        .step_by(inputs.every(3, "machines"))
         .filter(|(name, _)| {
             asked.machines.is_empty() || asked.machines.iter().any(|one| one == name)
         })

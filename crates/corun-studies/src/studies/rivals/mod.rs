@@ -21,6 +21,7 @@ pub(super) const STUDY: Study = Study {
     summary: "All partitioning policies side by side as on a real machine, beside the best clustering; DINO on two nodes",
     programs: Programs::Spec,
     seeds: Some(3),
+    has_quick: true,
     options: RivalsArgs::augment_args,
     page,
     explained_in: "docs/studies/partitioning.md",

@@ -73,7 +73,7 @@ fn one(
     let mut mix = Mix::of_apps(&names).map_err(Error::input)?;
     for (app, &name) in mix.apps.iter_mut().zip(&names) {
         let alone = model.solo(&loaded[name], LoadedProgram::WHOLE, 0);
-        app.instructions = Some((SECONDS * alone.instructions_per_s).ceil() as u64);
+        app.instructions = Some((inputs.length_s(SECONDS) * alone.instructions_per_s).ceil() as u64);
     }
     let mut setup =
         ComparisonSetup::on(model.clone(), library, &loaded, &mix, None, 1, Vec::new())?;
