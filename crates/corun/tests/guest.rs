@@ -144,7 +144,7 @@ fn all_cases_of_the_guest_with_an_older_kernel_are_ok() {
         eprintln!("skipped: the guest needs {command}");
         return;
     }
-    let names = ["as_before", "cpusets", "off_line", "pages", "topology"];
+    let names = ["as_before", "at_once", "cpusets", "off_line", "pages", "topology"];
     let cases = names.map(|name| script("cases").join(format!("{name}.sh")));
     all_are_ok("guest-older", None, &cases);
 }
