@@ -6,11 +6,15 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 use corun_linux::{Roots, Task, facts};
+
+/// Between looks whether a new process waits.
+const LOOK_AGAIN: Duration = Duration::from_micros(200);
 
 /// A process that will become a program when it is let go. Dropped before that, it ends.
 #[derive(Debug)]
@@ -59,13 +63,20 @@ impl Launch {
         }
     }
 
-    /// The process, as the kernel tells it apart from others.
+    /// The process, as the kernel tells it apart from others, once it waits to be let go: whoever counts it from then on
+    /// counts nothing of what it does before.
     ///
     /// # Errors
     ///
     /// When `/proc` cannot be read.
     pub fn task(&self, roots: &Roots) -> io::Result<Task> {
-        facts(roots, self.pid, self.pid).map(|facts| facts.task)
+        loop {
+            let facts = facts(roots, self.pid, self.pid)?;
+            if !facts.wants_cpu {
+                return Ok(facts.task);
+            }
+            std::thread::sleep(LOOK_AGAIN);
+        }
     }
 
     /// Lets it become the program.
@@ -101,6 +112,7 @@ mod tests {
         let file = folder.path().join("ran");
         let launch = prepare("sh", &["-c", "echo $$ > \"$0\"; exit 7", file.to_str().unwrap()]);
         let task = launch.task(&Roots::default()).unwrap();
+        assert!(!facts(&Roots::default(), task.pid, task.tid).unwrap().wants_cpu);
         assert!(!file.exists());
         let status = launch.start().unwrap().wait().unwrap();
         assert_eq!(status.code(), Some(7));
