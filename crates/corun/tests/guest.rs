@@ -38,18 +38,28 @@ fn cases_of(folder: &str) -> Vec<PathBuf> {
     cases
 }
 
-/// Builds a guest with these cases, boots it, and holds those that are ok against them. `examples`: of the newer kernel. One
-/// whose Debian kernel cannot be had is skipped.
-fn all_are_ok(name: &str, examples: Option<&Path>, cases: &[PathBuf]) {
+/// The kernel of a guest.
+enum Kernel {
+    Newer,
+    Older,
+}
+
+/// Builds a guest with these cases, boots it, and holds those that are ok against them. One that this machine cannot run, or
+/// whose Debian kernel cannot be had, is skipped.
+fn all_are_ok(name: &str, kernel: Kernel, cases: &[PathBuf]) {
+    if let Some(command) = lacking() {
+        eprintln!("skipped: the guest needs {command}");
+        return;
+    }
     let temporary = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let folder = temporary.join(name);
     let mut build = Command::new(script("build.sh"));
-    let packages = match examples {
-        Some(examples) => {
-            build.arg("--new-kernel").arg(examples);
+    let packages = match kernel {
+        Kernel::Newer => {
+            build.arg("--new-kernel").arg(examples());
             temporary.join("guest-packages")
         }
-        None => folder.join("packages"),
+        Kernel::Older => folder.join("packages"),
     };
     build.env("PACKAGES", &packages).arg(&folder).arg(env!("CARGO_BIN_EXE_corun")).args(cases);
     let built = build.output().unwrap();
@@ -119,32 +129,20 @@ fn of_a_console_what_failed_is_shown() {
 /// In a clock that counts instructions, as the next: how fast the emulator is does not show.
 #[test]
 fn all_cases_of_the_guest_are_ok() {
-    if let Some(command) = lacking() {
-        eprintln!("skipped: the guest needs {command}");
-        return;
-    }
     let cases = [cases_of("cases"), cases_of("systemd-cases")].concat();
-    all_are_ok("guest", Some(&examples()), &cases);
+    all_are_ok("guest", Kernel::Newer, &cases);
 }
 
 /// Its cases bound how long threads wait.
 #[test]
 fn all_cases_of_the_guest_with_sched_ext_are_ok() {
-    if let Some(command) = lacking() {
-        eprintln!("skipped: the guest needs {command}");
-        return;
-    }
-    all_are_ok("guest-sched-ext", Some(&examples()), &cases_of("kernel-cases"));
+    all_are_ok("guest-sched-ext", Kernel::Newer, &cases_of("kernel-cases"));
 }
 
 /// What an older kernel may tell or do otherwise. It does not boot in such a clock.
 #[test]
 fn all_cases_of_the_guest_with_an_older_kernel_are_ok() {
-    if let Some(command) = lacking() {
-        eprintln!("skipped: the guest needs {command}");
-        return;
-    }
     let names = ["as_before", "at_once", "cpusets", "off_line", "pages", "topology"];
     let cases = names.map(|name| script("cases").join(format!("{name}.sh")));
-    all_are_ok("guest-older", None, &cases);
+    all_are_ok("guest-older", Kernel::Older, &cases);
 }
