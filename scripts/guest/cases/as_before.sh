@@ -52,7 +52,9 @@ echo 0-5 >$root/narrow/cpuset.cpus
 # Widened while it is held, and nobody is left to let it go but restore.
 started
 echo 0-6 >$root/narrow/cpuset.cpus
+# Until it is gone, what it changed is its own.
 kill -9 $daemon
+wait $daemon || true
 corun restore --config as_before.toml
 echo "after kill -9: $(seen_by $boxed) and $(seen_by $plain)"
 [ "$(seen_by $boxed)" = 0-6 ]

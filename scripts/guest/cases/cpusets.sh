@@ -64,6 +64,7 @@ as_before
 free=$(cpus_of one)
 started
 kill -9 $daemon
+wait $daemon || true
 corun restore
 as_before
 kill $pids

@@ -6,6 +6,7 @@ run=$!
 held 2
 pids=$(stand_ins)
 kill -9 $run
+wait $run || true
 for pid in $pids; do
   bound=$(sed -n 's/^Cpus_allowed_list:\t*//p' /proc/$pid/status)
   echo "$pid on $bound"

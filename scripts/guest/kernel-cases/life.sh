@@ -34,6 +34,7 @@ kill $other
 wait $other || [ $? = 130 ]
 [ "$(cat /sys/kernel/sched_ext/root/ops)" = corun ]
 kill -9 $run
+wait $run || true
 for _ in $(seq 20); do grep -q disabled /sys/kernel/sched_ext/state && break; sleep 0.5; done
 [ "$(cat /sys/kernel/sched_ext/state)" = disabled ]
 for pid in $pids; do
