@@ -141,7 +141,7 @@ def crate(artifact):
 def instructions(tree, arguments):
     """Counts one run; None where the program says that it cannot do what it was asked."""
     valgrind = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
-    environment = {**os.environ, "RAYON_NUM_THREADS": "1"}
+    environment = {**os.environ, "RAYON_NUM_THREADS": "1", "CORUN_CACHE_DIR": ""}
     ended = subprocess.run([*valgrind, *arguments], cwd=tree, env=environment, capture_output=True, text=True)
     counted = re.search(r"^==\d+== Collected : (\d+)", ended.stderr, re.MULTILINE)
     if ended.returncode != 0 or counted is None:

@@ -15,6 +15,8 @@ cd "$(dirname "$0")/.."
 tested=(--workspace --exclude corun-python --locked)
 target=$PWD/target
 mkdir -p "$target"
+# What commands keep for the next ones; none of whoever runs the tests.
+export CORUN_CACHE_DIR=$target/tmp/caches
 
 # bounded NAME SECONDS COMMAND..: in the background; ended after so many seconds, or with this script, and all that it
 # started with it.

@@ -15,6 +15,7 @@ mod data;
 mod error;
 mod explain;
 mod joint;
+mod kept;
 mod lookup;
 mod observation;
 mod partition;
@@ -47,6 +48,7 @@ pub use explain::{
     ThreadTime, UncountedWakeups, Unknown, UnknownKind, WakeCount, WakePartner, WakeupFacts,
     diagnose,
 };
+pub use kept::keep_replays;
 pub use lookup::{DEFAULT_MACHINE, find_core, find_machine, open_library};
 pub use observation::parse_observation;
 pub use partition::{

@@ -16,6 +16,7 @@ use rayon::prelude::*;
 
 use crate::ModelError;
 use crate::core::SampledPhase;
+use crate::kept_replays::KeptReplays;
 use crate::replayed::{self, Point};
 use crate::site::Site;
 
@@ -113,7 +114,16 @@ impl<'a> Replays<'a> {
         phase: &Phase,
         sites: &[Site],
     ) -> Result<Option<Vec<Arc<[Point]>>>, ModelError> {
-        let known: Vec<_> = sites.iter().map(|site| self.known(phase, site)).collect();
+        let mut known: Vec<_> = sites.iter().map(|site| self.known(phase, site)).collect();
+        if let Some(all) = known.iter().cloned().collect() {
+            return Ok(Some(all));
+        }
+        let kept = KeptReplays::of(phase, self.packed, self.most_pages);
+        if let Some(kept) = &kept {
+            for (known, site) in known.iter_mut().zip(sites).filter(|one| one.0.is_none()) {
+                *known = kept.points(site).map(|points| self.remember(phase, site, points.into()));
+            }
+        }
         if let Some(all) = known.iter().cloned().collect() {
             return Ok(Some(all));
         }
@@ -123,11 +133,20 @@ impl<'a> Replays<'a> {
         let Some(sampled) = sampled.map(|one| one.with_most_pages(self.most_pages)) else {
             return Ok(None);
         };
-        let made = known
-            .into_par_iter()
+        let replayed = |site| {
+            let points = replayed::points(phase, &sampled, site).into();
+            self.remember(phase, site, points)
+        };
+        let all: Vec<_> = known
+            .par_iter()
             .zip(sites)
-            .map(|(known, site)| known.unwrap_or_else(|| self.keep(phase, site, &sampled)));
-        Ok(Some(made.collect()))
+            .map(|(known, site)| known.clone().unwrap_or_else(|| replayed(site)))
+            .collect();
+        if let Some(kept) = kept {
+            let made = known.iter().zip(sites.iter().zip(&all)).filter(|one| one.0.is_none());
+            kept.add(made.map(|(_, (site, points))| (site, &points[..])));
+        }
+        Ok(Some(all))
     }
 
     fn unpacked(&self) -> Result<&[MicroTrace], ModelError> {
@@ -142,9 +161,8 @@ impl<'a> Replays<'a> {
         Some(points.clone())
     }
 
-    /// Makes the replays of a phase at a site, and keeps what they find.
-    fn keep(&self, phase: &Phase, site: &Site, sampled: &SampledPhase) -> Arc<[Point]> {
-        let points: Arc<[Point]> = replayed::points(phase, sampled, site).into();
+    /// From now on these replays of a phase at a site are known.
+    fn remember(&self, phase: &Phase, site: &Site, points: Arc<[Point]>) -> Arc<[Point]> {
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         if known.values().map(Vec::len).sum::<usize>() >= MOST_PHASES {
             known.clear();

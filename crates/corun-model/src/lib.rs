@@ -16,6 +16,7 @@ mod domains;
 mod error;
 mod imported;
 mod interval;
+mod kept_replays;
 mod known_replays;
 mod masks;
 mod model;
@@ -42,6 +43,7 @@ pub use by_ways::WaysFigures;
 pub use contention::{ContentionLaw, contention_level, stream_profile};
 pub use core::{CAUSES, Cause, CpiStack};
 pub use error::ModelError;
+pub use kept_replays::keep_replays_in;
 pub use model::Model;
 pub use options::{
     BandwidthModel, Compatibility, DEFAULT_SOLO_PEAK_SHARE, MAX_SOLO_PEAK_SHARE, ModelOptions,

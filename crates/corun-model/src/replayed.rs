@@ -4,7 +4,7 @@ use corun_profile::{Marks, MissRateCurve, Phase};
 
 use crate::bandwidth::mix::Traffic;
 use crate::core::{
-    Cause, CoreParameters, CpiStack, Link, MemoryView, MemoryWalk, Replays, SampledPhase,
+    CAUSES, Cause, CoreParameters, CpiStack, Link, MemoryView, MemoryWalk, Replays, SampledPhase,
     TAKEN_STEPS, TakenBranches, fill_instructions, shared_bytes,
 };
 use crate::interval::{finish, parts, sizes};
@@ -31,6 +31,18 @@ pub(crate) struct Point {
     stack: CpiStack,
     /// Cycles that grow in proportion to the memory latency.
     memory: f64,
+}
+
+impl Point {
+    /// From what [`Self::figures`] gave.
+    pub(crate) fn new(mpki: f64, cycles: [f64; CAUSES.len()], memory: f64) -> Self {
+        Self { mpki, stack: CpiStack::of_cycles(cycles), memory }
+    }
+
+    /// Misses per 1000 instructions, cycles an instruction by cause, and those that grow with the memory latency.
+    pub(crate) fn figures(&self) -> (f64, [f64; CAUSES.len()], f64) {
+        (self.mpki, CAUSES.map(|cause| self.stack.of(cause)), self.memory)
+    }
 }
 
 /// Tabulates a phase at a site, of a program that runs so many instructions from its start to its end. `points`: what

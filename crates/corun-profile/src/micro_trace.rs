@@ -366,6 +366,11 @@ impl MicroTraces {
         Self { packed: pack(traces, QUICK_LEVEL).into() }
     }
 
+    /// As they are packed.
+    pub fn packed(&self) -> &[u8] {
+        &self.packed
+    }
+
     /// Are there none?
     pub fn is_empty(&self) -> bool {
         self.packed.is_empty()

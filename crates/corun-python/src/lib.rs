@@ -60,6 +60,7 @@ mod _corun {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        corun_app::keep_replays();
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

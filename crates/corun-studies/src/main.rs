@@ -12,6 +12,7 @@ mod studies;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    corun_app::keep_replays();
     match harness::run(studies::STUDIES, std::env::args_os()) {
         Ok(output) => corun_cli::end("corun-study", output),
         Err(usage) => usage.print("corun-study"),

@@ -11,6 +11,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     // A shell that completes a command line calls this program and says so in the environment.
     cli::answer_shell();
+    corun_app::keep_replays();
     match cli::parse(std::env::args_os()) {
         Ok(command) => corun_cli::end("corun", commands::run(&command)),
         Err(usage) => usage.print("corun"),

@@ -68,6 +68,11 @@ pub struct CpiStack {
 }
 
 impl CpiStack {
+    /// Of cycles in the order of [`CAUSES`].
+    pub(crate) fn of_cycles(cycles: [f64; CAUSES.len()]) -> Self {
+        Self { cycles }
+    }
+
     /// The cycles of a cause.
     pub fn of(&self, cause: Cause) -> f64 {
         self.cycles[cause as usize]

@@ -1,6 +1,11 @@
 //! `corun profiles` and `corun profile`.
 
-use crate::fixture::{Fixture, RECORDING};
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use crate::fixture::{Fixture, RECORDING, Ran};
 
 #[test]
 fn a_table_is_listed_in_all_formats() {
@@ -54,6 +59,46 @@ fn programs_have_their_class_on_the_machine() {
     assert_eq!(figure("one_way_slowdown"), 2.285714);
     assert_eq!((&needy["ways"], &needy["extrapolated"]), (&11.into(), &false.into()));
     fixture.run(&["profiles", "list", "--machine", "none"]).refused(&["none", "topology --list"]);
+}
+
+/// Where replays are kept, where none are, and where what is kept was damaged: the same output.
+#[test]
+fn what_was_replayed_once_is_read_the_next_time() {
+    let fixture = Fixture::new();
+    let with_caches_in = |folder: &Path| {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("corun"));
+        command.env("XDG_DATA_HOME", fixture.path(""));
+        command.args([
+            "predict",
+            "--machine",
+            "xeon-x5365",
+            "--apps",
+            "gawk,lua",
+            "--place",
+            "0,1",
+        ]);
+        Ran::from(command.env("CORUN_CACHE_DIR", folder).output().unwrap()).done()
+    };
+    let none = with_caches_in(Path::new(""));
+    let caches = fixture.path("caches");
+    assert_eq!(with_caches_in(&caches), none);
+    let of_program = std::fs::read_dir(caches.join("replays")).unwrap().next().unwrap().unwrap();
+    let files = || {
+        let entries = std::fs::read_dir(of_program.path()).unwrap().map(|entry| entry.unwrap());
+        let file = |entry: std::fs::DirEntry| (entry.path(), entry.metadata().unwrap().ino());
+        entries.map(file).collect::<BTreeMap<_, _>>()
+    };
+    let written = files();
+    assert!(written.len() >= 2, "{written:?}");
+    assert_eq!(with_caches_in(&caches), none);
+    assert_eq!(files(), written, "nothing was replayed");
+    for file in written.keys() {
+        std::fs::write(file, "damaged").unwrap();
+    }
+    assert_eq!(with_caches_in(&caches), none);
+    assert_ne!(files(), written, "what is damaged is made anew");
+    fixture.write("file", "");
+    assert_eq!(with_caches_in(&fixture.path("file")), none, "where nothing can be written");
 }
 
 #[test]
