@@ -12,13 +12,12 @@ use corun_machine::Machine;
 use corun_policy::CounterKind;
 use corun_serve::{Live, Order, Orders};
 use ratatui::DefaultTerminal;
-use ratatui::crossterm::event::{self, Event, KeyEventKind};
 
 use crate::document::{self, DaemonEntry};
 use crate::draw::{Theme, draw};
 use crate::frame::{Collector, Frame};
 use crate::state::{Flow, State};
-use crate::terminal::{TICK, on_terminal};
+use crate::terminal::{TICK, heard_within, on_terminal};
 
 /// All that has a column: what a [`Watch`] that is shown has to count.
 pub const COUNTERS: [CounterKind; 9] = [
@@ -254,19 +253,18 @@ impl Top {
     fn wait(&mut self, state: &mut State, cancel: &Cancel) -> Result<Flow> {
         loop {
             cancel.check()?;
-            if self.is_due() {
-                state.show(self.look()?);
-                return Ok(Flow::Go);
-            }
             let host = &self.watch.host;
-            let left = host.next_tick().0.saturating_sub(host.now().0);
-            if !event::poll(TICK.min(Duration::from_nanos(left))).context("cannot read keys")? {
-                continue;
+            let left = Duration::from_nanos(host.next_tick().0.saturating_sub(host.now().0));
+            // A look may take longer than from one to the next: keys count then, too, and looks go on under keys.
+            let heard = heard_within(TICK.min(left), state)?;
+            if heard == Some(Flow::Quit) {
+                return Ok(Flow::Quit);
             }
-            match event::read().context("cannot read keys")? {
-                Event::Key(key) if key.kind != KeyEventKind::Release => return Ok(state.key(key)),
-                Event::Resize(..) => return Ok(Flow::Go),
-                _ => {}
+            if left.is_zero() {
+                state.show(self.look()?);
+            }
+            if heard.is_some() || left.is_zero() {
+                return Ok(Flow::Go);
             }
         }
     }

@@ -10,13 +10,12 @@ use corun_hosting::load_recording;
 use corun_live::{Host, LiveRecording};
 use corun_policy::Nanoseconds;
 use ratatui::DefaultTerminal;
-use ratatui::crossterm::event::{self, Event, KeyEventKind};
 
 use crate::draw::{Theme, draw};
 use crate::frame::{Collector, Frame};
 use crate::slider::{Slider, look_at};
 use crate::state::{Flow, State};
-use crate::terminal::{TICK, on_terminal};
+use crate::terminal::{TICK, heard_within, on_terminal};
 
 /// What a recording is shown with.
 #[derive(Debug, Clone, Default)]
@@ -135,25 +134,20 @@ fn wait(state: &mut State, cancel: &Cancel) -> Result<Flow> {
     let began = Instant::now();
     loop {
         cancel.check()?;
-        let due = state.slider.as_mut().filter(|slider| !state.paused && !slider.is_at_end());
+        let due = state.slider.as_ref().filter(|slider| !state.paused && !slider.is_at_end());
         let left = match due {
             None => TICK,
             Some(slider) => {
                 let left = slider.shown_s() - began.elapsed().as_secs_f64();
-                if left <= 0.0 {
-                    slider.step(1);
-                    return Ok(Flow::Go);
-                }
-                Duration::from_secs_f64(left)
+                Duration::from_secs_f64(left.max(0.0))
             }
         };
-        if !event::poll(TICK.min(left)).context("cannot read keys")? {
-            continue;
+        if let Some(flow) = heard_within(TICK.min(left), state)? {
+            return Ok(flow);
         }
-        match event::read().context("cannot read keys")? {
-            Event::Key(key) if key.kind != KeyEventKind::Release => return Ok(state.key(key)),
-            Event::Resize(..) => return Ok(Flow::Go),
-            _ => {}
+        if left.is_zero() {
+            state.slider.iter_mut().for_each(|slider| slider.step(1));
+            return Ok(Flow::Go);
         }
     }
 }

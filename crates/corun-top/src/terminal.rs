@@ -6,7 +6,10 @@ use std::time::Duration;
 use anyhow::Context as _;
 use corun_app::{Cancel, Result};
 use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::state::{Flow, State};
 
 /// Longest wait for a key before signals are looked for.
 pub(crate) const TICK: Duration = Duration::from_millis(100);
@@ -28,6 +31,18 @@ pub(crate) fn on_terminal(show: impl FnOnce(&mut DefaultTerminal, &Cancel) -> Re
     let shown = show(&mut terminal, &cancel);
     ratatui::restore();
     shown
+}
+
+/// What follows from a key, or from another size of the terminal, where one comes within so long.
+pub(crate) fn heard_within(time: Duration, state: &mut State) -> Result<Option<Flow>> {
+    if !event::poll(time).context("cannot read keys")? {
+        return Ok(None);
+    }
+    Ok(match event::read().context("cannot read keys")? {
+        Event::Key(key) if key.kind != KeyEventKind::Release => Some(state.key(key)),
+        Event::Resize(..) => Some(Flow::Go),
+        _ => None,
+    })
 }
 
 /// Ends the process some time after its terminal was closed. crossterm 0.29 reads the end of a terminal again and

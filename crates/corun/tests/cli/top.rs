@@ -289,12 +289,18 @@ fn processes_are_shown_with_their_cgroups() {
 
 /// Runs the view on a terminal of its own; what it wrote, and its exit code.
 fn on_a_terminal(busy: &Busy, end: impl FnOnce(&mut Child)) -> Option<(String, Option<i32>)> {
+    on_a_terminal_with(&format!("-T 50ms --counters profiles -p {}", busy.pid()), end)
+}
+
+fn on_a_terminal_with(
+    options: &str,
+    end: impl FnOnce(&mut Child),
+) -> Option<(String, Option<i32>)> {
     let corun = env!("CARGO_BIN_EXE_corun");
     // What it prints is kept where its last line says that the terminal is as it was.
     let view = format!(
-        "stty rows 24 cols 80; '{corun}' top -T 50ms --counters profiles -p {}; code=$?; \
-         stty -a | grep -q ' icanon' && echo \"cooked $code\"",
-        busy.pid()
+        "stty rows 24 cols 80; '{corun}' top {options}; code=$?; \
+         stty -a | grep -q ' icanon' && echo \"cooked $code\""
     );
     let mut command = Command::new("script");
     command.args(["-qec", &view, "/dev/null"]).env("TERM", "xterm").env_remove("NO_COLOR");
@@ -328,6 +334,23 @@ fn the_view_gives_the_terminal_back_when_it_is_quit() {
     };
     let Some((text, _)) = on_a_terminal(&busy, quit) else { return };
     assert!(text.contains(ENTER) && text.contains(LEAVE), "{text:?}");
+    assert!(text.trim_end().ends_with("cooked 0"), "{text:?}");
+}
+
+/// A look at thousands of threads takes longer than from one look to the next.
+#[test]
+fn keys_are_heard_where_looks_take_all_the_time() {
+    let busy = Busy::new();
+    let corun = env!("CARGO_BIN_EXE_corun");
+    let words = ["stand-in", "--threads", "3000", "--cpu-ms", "1", "--wait-ms", "600000"];
+    let many = Command::new(corun).args(words).stdin(Stdio::null()).spawn().unwrap();
+    let options = format!("-T 10ms --counters profiles -p {},{}", busy.pid(), many.id());
+    // Ended however the test ends.
+    let _many = Busy { fixture: Fixture::new(), child: many };
+    let quit = |terminal: &mut Child| {
+        terminal.stdin.as_mut().unwrap().write_all(b"q").unwrap();
+    };
+    let Some((text, _)) = on_a_terminal_with(&options, quit) else { return };
     assert!(text.trim_end().ends_with("cooked 0"), "{text:?}");
 }
 
