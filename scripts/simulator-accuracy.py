@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How near are predictions to what a cycle-level simulator says?
 
-    scripts/simulator-accuracy.py CHAMPSIM FOLDER [--skip N] [--instructions N] [--jobs N] [--pairs N] [PROGRAM ...]
+    scripts/simulator-accuracy.py CHAMPSIM FOLDER [--skip N] [--instructions N] [--jobs N] [--pairs N] [--orders N] [PROGRAM ...]
 
 CHAMPSIM is a checkout of ChampSim (github.com/ChampSim/ChampSim, tried with commit 2ff25011) in which `make` works. It is
 built twice, with one core and with two that share the last-level cache, without prefetchers. The shipped programs of one
@@ -10,7 +10,8 @@ FOLDER/inputs is what `scripts/record-library.sh -p` makes. The simulator's late
 written by hand, as `corun calibrate` finds a machine's by loops, and make FOLDER/machine.toml. Then each program runs alone
 and pairs of them together, and `corun validate --measured` holds the cycles against what is predicted: once as recorded, and
 once with as many mispredicted branches as the simulator's predictor made of them, since that is another one than the
-recording's. No noise: two runs give the same bytes. What is there already in FOLDER is not made again. CORUN names the command, KERNELS the kernels.
+recording's. The simulator gives physical pages out in a random order, on which a set of the last cache depends: with
+--orders programs run in so many orders, and times are means over them. No noise: two runs give the same bytes. What is there already in FOLDER is not made again. CORUN names the command, KERNELS the kernels.
 """
 
 import argparse
@@ -50,19 +51,20 @@ def options():
     parser.add_argument("--instructions", type=int, default=3_000_000, help="instructions of each that are run")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--pairs", type=int, default=16, help="random pairs, and as many of a program beside a stressor")
+    parser.add_argument("--orders", type=int, default=1, help="random orders of physical pages in which each is run")
     return parser.parse_intermixed_args()
 
 
 # The simulator.
 
 
-def configuration(cores):
+def configuration(cores, order):
     """ChampSim's default core with more registers, better branches, ports enough in the first level and its TLB (with the
     default of two, programs that load and store much wait for these most of all), and smaller caches, which short traces fill."""
     cache = {"prefetcher": "no"}
     ports = {"max_tag_check": 8, "max_fill": 8}
     return {
-        "executable_name": f"champsim-corun-{cores}",
+        "executable_name": f"champsim-corun-{cores}-{order}",
         "num_cores": cores,
         "heartbeat_frequency": 1_000_000_000,
         "ooo_cpu": [
@@ -77,20 +79,25 @@ def configuration(cores):
         "L2C": cache | {"sets": L2_KIB * 1024 // LINE // 8, "ways": 8},
         "LLC": cache | {"sets": LLC_KIB * 1024 // LINE // 16, "ways": 16, "replacement": "lru"},
         # The kernel's part of a page's first touch is left out of trace and profile.
-        "virtual_memory": {"minor_fault_penalty": 1},
+        "virtual_memory": {"minor_fault_penalty": 1, "randomization": order},
     }
 
 
-def build(champsim, folder, cores):
-    program = folder / f"champsim-{cores}"
+def build(champsim, folder, cores, order):
+    """The simulator that gives pages out in this order, 1 being its own."""
+    program = folder / f"champsim-{of_order(cores, order)}"
     if not program.exists():
-        description = folder / f"champsim-{cores}.json"
-        description.write_text(json.dumps(configuration(cores), indent=2))
+        description = folder / f"{program.name}.json"
+        description.write_text(json.dumps(configuration(cores, order), indent=2))
         subprocess.run(["./config.sh", str(description.resolve())], cwd=champsim, check=True)
         subprocess.run(["make", "-s"], cwd=champsim, check=True)
-        program.write_bytes((champsim / "bin" / f"champsim-corun-{cores}").read_bytes())
+        program.write_bytes((champsim / "bin" / f"champsim-corun-{cores}-{order}").read_bytes())
         program.chmod(0o755)
-    return program
+    return program.resolve()
+
+
+def of_order(name, order):
+    return name if order == 1 else f"{name}-order-{order}"
 
 
 def simulate(program, traces, instructions, warmup=0):
@@ -512,17 +519,33 @@ def pairs(names, count):
     return beside + chance.sample(possible, min(count, len(possible)))
 
 
+def estimate(middle, by_order):
+    """A figure, from the least to the most that it is in any order of pages. Of one order it is exact."""
+    orders = len(by_order)
+    confidence = 1 - 2 * 0.5**orders if orders > 1 else 1.0
+    return {"median": middle, "low": min(by_order), "high": max(by_order), "confidence": confidence, "rounds": orders}
+
+
 def document(alone, together):
-    exact = lambda value: {"median": value, "low": value, "high": value, "confidence": 1.0, "rounds": 1}
+    """`alone`: by name, and `together`: by pair and member, the cycles in each order of pages."""
     seconds = lambda count: count / CLOCK_MHZ / 1e6
+    mean = lambda counts: sum(counts) / len(counts)
+
+    def slowdown(name, took):
+        by_order = [count / own for count, own in zip(took, alone[name], strict=True)]
+        # Of mean times: which order alone stands beside which together means nothing.
+        return estimate(mean(took) / mean(alone[name]), by_order)
+
+    time_alone = lambda counts: estimate(seconds(mean(counts)), [seconds(count) for count in counts])
     members = lambda pair, took: [
-        {"name": name, "measured_slowdown": exact(count / alone[name])} for name, count in zip(pair, took, strict=True)
+        {"name": name, "measured_slowdown": slowdown(name, counts)} for name, counts in zip(pair, took, strict=True)
     ]
+    orders = max(len(counts) for counts in alone.values())
     return {
-        "rounds": 1,
+        "rounds": orders,
         "load": {"others_share": 0.0, "stolen_share": 0.0},
-        "core": {"additions_per_cycle": 4.0, "runs": len(alone), "shared_runs": 0},
-        "alone": [{"name": name, "measured_s": exact(seconds(count)), "had_core": True} for name, count in alone.items()],
+        "core": {"additions_per_cycle": 4.0, "runs": orders * len(alone), "shared_runs": 0},
+        "alone": [{"name": name, "measured_s": time_alone(counts), "had_core": True} for name, counts in alone.items()],
         "groups": [{"members": members(pair, took)} for pair, took in together],
     }
 
@@ -531,7 +554,9 @@ def main():
     given = options()
     folder = given.folder
     folder.mkdir(parents=True, exist_ok=True)
-    one, two = (build(given.champsim, folder, cores).resolve() for cores in (1, 2))
+    orders = range(1, given.orders + 1)
+    ones, twos = ([build(given.champsim, folder, cores, order) for order in orders] for cores in (1, 2))
+    one, two = ones[0], twos[0]
     figures = kept(folder / "figures.json", lambda: Bench(folder, one, two).measure())
     print(json.dumps(figures, indent=1), file=sys.stderr)
     (folder / "machine.toml").write_text(machine(figures))
@@ -540,27 +565,31 @@ def main():
     simulated = folder / "simulated"
     simulated.mkdir(exist_ok=True)
 
-    def alone(name):
-        def run():
-            programs.record(name, commands[name])
-            return simulate(one, [programs.trace(name)], given.instructions)
-
+    def recorded(name):
         try:
-            return name, kept(simulated / f"{name}.json", run)
+            programs.record(name, commands[name])
+            return name
         except subprocess.CalledProcessError as error:
             print(f"{name} is left out: {error}", file=sys.stderr)
-            return name, None
+            return None
 
-    def together(pair):
-        run = lambda: simulate(two, [programs.trace(name) for name in pair], given.instructions)
-        return pair, cycles(kept(simulated / f"{'+'.join(pair)}.json", run))
+    def run(job):
+        names, order = job
+        program = (ones if len(names) == 1 else twos)[order - 1]
+        simulation = lambda: simulate(program, [programs.trace(name) for name in names], given.instructions)
+        return kept(simulated / f"{of_order('+'.join(names), order)}.json", simulation)
 
     with ThreadPoolExecutor(given.jobs) as pool:
-        phases = {name: phase for name, phase in pool.map(alone, commands) if phase}
-        groups = list(pool.map(together, pairs(list(phases), given.pairs)))
+        names = [name for name in pool.map(recorded, commands) if name]
+        sets = [(name,) for name in names] + pairs(names, given.pairs)
+        jobs = [(one_set, order) for one_set in sets for order in orders]
+        found = dict(zip(jobs, pool.map(run, jobs), strict=True))
+    # By member, the cycles in each order.
+    took = {one_set: list(zip(*(cycles(found[one_set, order]) for order in orders), strict=True)) for one_set in sets}
+    phases = {name: found[(name,), 1] for name in names}
+    alone = {name: took[(name,)][0] for name in names}
     measured = folder / "measured.json"
-    took = {name: cycles(phase)[0] for name, phase in phases.items()}
-    measured.write_text(json.dumps(document(took, groups), indent=1))
+    measured.write_text(json.dumps(document(alone, [(pair, took[pair]) for pair in sets if len(pair) > 1]), indent=1))
     branches = folder / "profiles-with-its-branches"
     branches.mkdir(exist_ok=True)
     for name, phase in phases.items():

@@ -17,13 +17,18 @@ fn repository() -> &'static Path {
 
 /// A simulator of so many cores that has an answer for all traces; it lists the last core first, as ChampSim does.
 fn pretend(fixture: &Fixture, cycles: &[u64], mispredicted: u64) {
+    pretend_in_order(fixture, "", cycles, mispredicted);
+}
+
+/// The same in another order of pages than its own: `-order-2`.
+fn pretend_in_order(fixture: &Fixture, order: &str, cycles: &[u64], mispredicted: u64) {
     let core = |cycles: &u64| {
         let wrong = json!({ "BRANCH_CONDITIONAL": mispredicted });
         json!({ "cycles": cycles, "instructions": 3_000_000, "mispredict": wrong })
     };
     let cores: Vec<Value> = cycles.iter().rev().map(core).collect();
     let answer = json!([{ "roi": { "cores": cores } }]);
-    let name = format!("folder/champsim-{}", cycles.len());
+    let name = format!("folder/champsim-{}{order}", cycles.len());
     fixture.executable(&name, format!("#!/bin/sh\necho 'words first'\necho '{answer}'\n"));
 }
 
@@ -54,11 +59,16 @@ fn prepared() -> Fixture {
 }
 
 fn judged(fixture: &Fixture) {
+    judged_in(fixture, "1");
+}
+
+/// In so many orders of pages.
+fn judged_in(fixture: &Fixture, orders: &str) {
     let done = Command::new("python3")
         .arg(repository().join("scripts/simulator-accuracy.py"))
         .arg(fixture.path("no-checkout"))
         .arg(fixture.path("folder"))
-        .args(["--pairs", "1"])
+        .args(["--pairs", "1", "--orders", orders])
         .args(NAMES)
         .env("CORUN", env!("CARGO_BIN_EXE_corun"))
         .output()
@@ -97,6 +107,31 @@ fn simulated_cycles_are_held_against_predictions() {
     pretend(&fixture, &[1], 0);
     judged(&fixture);
     assert_eq!(std::fs::read(fixture.path("folder/accuracy.txt")).unwrap(), text);
+}
+
+/// 3 and 5 million cycles alone are 4 in the mean; 3.3 and 4.7 beside the other as many, 6 and 12 of the other 2.25 times.
+#[test]
+fn times_in_several_orders_of_pages_are_means() {
+    let fixture = prepared();
+    pretend_in_order(&fixture, "-order-2", &[5_000_000], 0);
+    pretend_in_order(&fixture, "-order-2", &[4_700_000, 12_000_000], 0);
+    judged_in(&fixture, "2");
+    let found = document(&fixture, "accuracy.json");
+    let near = |found: &Value, expected: f64| (found.as_f64().unwrap() - expected).abs() < 1e-9;
+    for one in found["alone"].as_array().unwrap() {
+        let measured = &one["measured_s"];
+        assert!(near(&measured["median"], 1e-3), "{measured}");
+        assert!(near(&measured["low"], 0.75e-3) && near(&measured["high"], 1.25e-3), "{measured}");
+        assert_eq!(measured["rounds"], 2);
+    }
+    let members = found["groups"][0]["members"].as_array().unwrap();
+    // By order, 1.1 and 0.94, and 2 and 2.4.
+    for (member, (mean, low, high)) in members.iter().zip([(1.0, 0.94, 1.1), (2.25, 2.0, 2.4)]) {
+        let measured = &member["measured_slowdown"];
+        assert!(near(&measured["median"], mean), "{measured}");
+        assert!(near(&measured["low"], low) && near(&measured["high"], high), "{measured}");
+        assert_eq!(member["clear"], mean > 1.0);
+    }
 }
 
 /// At 4 GHz: 64 bytes in 50 cycles; in 25 cycles a line is read, and a third of one written back; two cores, each a
