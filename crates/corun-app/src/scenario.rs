@@ -33,11 +33,8 @@ impl Scenario {
         apps: &[String],
         options: ModelOptions,
     ) -> Result<Self> {
-        let mut scenario = Self::without_programs(machine, options)?;
-        for app in apps {
-            scenario.add(library.get(app.trim())?)?;
-        }
-        Ok(scenario)
+        let profile = |app: &String| Ok(library.get(app.trim())?.clone());
+        Self::of(machine, apps.iter().map(profile).collect::<Result<_>>()?, options)
     }
 
     /// The same programs on another machine.
@@ -45,32 +42,28 @@ impl Scenario {
     /// # Errors
     /// As [`Self::new`].
     pub fn on(&self, machine: Machine) -> Result<Self> {
-        let mut scenario = Self::without_programs(machine, self.model.options())?;
-        for profile in &self.profiles {
-            scenario.add(profile)?;
-        }
-        Ok(scenario)
+        Self::of(machine, self.profiles.clone(), self.model.options())
     }
 
-    fn without_programs(machine: Machine, options: ModelOptions) -> Result<Self> {
+    fn of(machine: Machine, profiles: Vec<Profile>, options: ModelOptions) -> Result<Self> {
         let model = Arc::new(Model::new(Arc::new(machine), options)?);
-        Ok(Self { model, names: Vec::new(), profiles: Vec::new(), programs: Vec::new() })
-    }
-
-    fn add(&mut self, profile: &Profile) -> Result {
-        let same = |one: &Profile| one.name == profile.name;
-        let copies = self.profiles.iter().filter(|one| same(one)).count();
-        let program = match self.profiles.iter().position(same) {
-            Some(first) => self.programs[first].clone(),
-            None => Arc::new(self.model.load(profile)?),
-        };
-        self.names.push(match copies {
-            0 => profile.name.clone(),
-            copies => format!("{}#{}", profile.name, copies + 1),
-        });
-        self.profiles.push(profile.clone());
-        self.programs.push(program);
-        Ok(())
+        let mut different: Vec<&Profile> = Vec::new();
+        let mut names = Vec::with_capacity(profiles.len());
+        let mut place_of = Vec::with_capacity(profiles.len());
+        for (at, profile) in profiles.iter().enumerate() {
+            let same = |one: &&Profile| one.name == profile.name;
+            names.push(match profiles[..at].iter().filter(same).count() {
+                0 => profile.name.clone(),
+                copies => format!("{}#{}", profile.name, copies + 1),
+            });
+            place_of.push(different.iter().position(same).unwrap_or(different.len()));
+            if place_of[at] == different.len() {
+                different.push(profile);
+            }
+        }
+        let loaded = model.load_all(&different)?;
+        let programs = place_of.into_iter().map(|place| loaded[place].clone()).collect();
+        Ok(Self { model, names, profiles, programs })
     }
 
     /// The machine.

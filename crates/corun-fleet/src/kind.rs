@@ -6,7 +6,6 @@ use corun_app::{Error, Result};
 use corun_machine::Machine;
 use corun_model::{Demand, LoadedProgram, Model, ModelOptions, Outcome, Running, Scratch};
 use corun_profile::Profile;
-use rayon::prelude::*;
 use serde::Deserialize;
 
 use crate::place::KnownPlaces;
@@ -70,9 +69,8 @@ impl NodeKind {
             machine.nodes().iter().map(|node| node.memory_mib).sum::<Option<u64>>();
         let seats = seats_by_llc(&machine, seats);
         let model = Arc::new(Model::new(Arc::new(machine), options)?);
-        let loaded: std::result::Result<Vec<_>, _> =
-            profiles.par_iter().map(|profile| model.load(profile).map(Arc::new)).collect();
-        let programs = Arc::new(loaded.map_err(Error::from)?);
+        let profiles: Vec<&Profile> = profiles.iter().collect();
+        let programs = Arc::new(model.load_all(&profiles).map_err(Error::from)?);
         Ok(Self { model, programs, seats, memory_mib: memory_mib.or(own_memory) })
     }
 

@@ -16,7 +16,7 @@ use corun_live::{
 use corun_machine::Machine;
 use corun_model::{LoadedProgram, Model};
 use corun_policy::{CounterKind, LibraryPredictor, Nanoseconds, Policy, Predictor};
-use corun_profile::{Library, TABLE_INSTRUCTIONS};
+use corun_profile::{Library, Profile, TABLE_INSTRUCTIONS};
 use corun_scx::{LoadError, Scheduler, ThreadReader, may_read};
 
 use corun_app::{Error, Result, tell};
@@ -223,11 +223,11 @@ impl HostBuilder {
     }
 
     fn modelled(&self, model: Arc<Model>, profiles: &[&str]) -> Result<ModelledSource> {
-        let mut programs: BTreeMap<String, Arc<LoadedProgram>> = BTreeMap::new();
-        for &name in profiles {
-            let profile = self.library.get(name)?;
-            programs.insert(name.to_owned(), Arc::new(model.load(profile)?));
-        }
+        let stored: Vec<&Profile> =
+            profiles.iter().map(|name| Ok(self.library.get(name)?)).collect::<Result<_>>()?;
+        let names = profiles.iter().map(|&name| name.to_owned());
+        let programs: BTreeMap<String, Arc<LoadedProgram>> =
+            names.zip(model.load_all(&stored)?).collect();
         Ok(ModelledSource::new(model, programs, TABLE_INSTRUCTIONS as f64))
     }
 

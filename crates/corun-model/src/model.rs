@@ -190,6 +190,16 @@ impl Model {
         Ok(program)
     }
 
+    /// [`Self::load`] of several programs, on all cores.
+    ///
+    /// # Errors
+    /// That of the first program that cannot be loaded.
+    pub fn load_all(&self, profiles: &[&Profile]) -> Result<Vec<Arc<LoadedProgram>>, ModelError> {
+        let load = |profile: &&Profile| self.load(profile).map(Arc::new);
+        let loaded: Vec<Result<_, _>> = profiles.par_iter().map(load).collect();
+        loaded.into_iter().collect()
+    }
+
     fn whole(&self, phases: &[LoadedPhase]) -> LoadedPhase {
         let tables = self.sites.iter().enumerate().map(|(site, at)| {
             let of_phases = phases.iter().map(|phase| (phase.instructions, &phase.tables[site]));

@@ -276,17 +276,18 @@ fn load(
     library: &Library,
     model: &Model,
 ) -> Result<BTreeMap<String, Arc<LoadedProgram>>> {
-    let mut loaded = BTreeMap::new();
+    let mut named: Vec<(&str, &Profile)> = Vec::new();
     for (place, app) in mix.apps.iter().enumerate() {
-        let Some(name) = app.profile.as_deref().filter(|&name| !loaded.contains_key(name)) else {
-            continue;
-        };
+        let is_new = |name: &&str| named.iter().all(|one| one.0 != *name);
+        let Some(name) = app.profile.as_deref().filter(is_new) else { continue };
         let profile = library
             .get(name)
             .map_err(|unknown| at(source, app_field(place, "profile"), Error::from(unknown)))?;
-        loaded.insert(name.to_owned(), Arc::new(model.load(profile)?));
+        named.push((name, profile));
     }
-    Ok(loaded)
+    let profiles: Vec<&Profile> = named.iter().map(|one| one.1).collect();
+    let names = named.iter().map(|one| one.0.to_owned());
+    Ok(names.zip(model.load_all(&profiles)?).collect())
 }
 
 fn app_field(place: usize, field: &'static str) -> Vec<PathStep> {

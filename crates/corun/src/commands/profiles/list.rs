@@ -3,6 +3,7 @@
 use corun_app::open_library;
 use corun_profile::{Profile, ProfileData};
 use corun_views::profile::{Classified, Classifier};
+use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::cli::{ListArgs, SortBy, TableFormat};
@@ -37,8 +38,10 @@ struct Point {
 pub(super) fn run(arguments: &ListArgs) -> Outcome<String> {
     let library = open_library(arguments.library.profiles.as_deref())?;
     let classifier = Classifier::on(arguments.machine.as_deref())?;
-    let mut profiles: Vec<Line> =
-        library.iter().map(|profile| line(profile, &classifier)).collect::<Outcome<_>>()?;
+    let all: Vec<&Profile> = library.iter().collect();
+    let lines: Vec<Outcome<Line>> =
+        all.par_iter().map(|profile| line(profile, &classifier)).collect();
+    let mut profiles = lines.into_iter().collect::<Outcome<Vec<Line>>>()?;
     sort(&mut profiles, arguments.sort);
     match arguments.format {
         TableFormat::Json => json(&Listing { profiles }),
