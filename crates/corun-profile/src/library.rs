@@ -7,8 +7,8 @@ use std::sync::{LazyLock, OnceLock};
 use include_dir::{Dir, include_dir};
 
 use crate::bad_input::FileError;
-use crate::profile_file::read_text;
-use crate::{MeasuredOn, Profile, import_csv};
+use crate::profile_file::{command_of_recording, read_text};
+use crate::{MeasuredOn, Profile, ProfileData, import_csv};
 
 /// The profiles that come with corun, as files.
 static SHIPPED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/profiles");
@@ -30,6 +30,16 @@ impl Entry {
         match &self.profile {
             Held::Read(profile) => profile,
             Held::Shipped(shipped) => shipped.profile(),
+        }
+    }
+
+    fn command(&self) -> Option<&[String]> {
+        match &self.profile {
+            Held::Read(profile) => match &profile.data {
+                ProfileData::Recording(recording) => Some(&recording.origin.command),
+                ProfileData::Table(_) => None,
+            },
+            Held::Shipped(shipped) => Some(shipped.command()),
         }
     }
 }
@@ -54,6 +64,7 @@ struct ShippedProfile {
     name: &'static str,
     text: &'static str,
     profile: OnceLock<Profile>,
+    command: OnceLock<Vec<String>>,
 }
 
 impl ShippedProfile {
@@ -66,6 +77,13 @@ impl ShippedProfile {
             || Profile::from_toml(self.text, &self.file()).expect("a test reads all of them");
         self.profile.get_or_init(read)
     }
+
+    /// The command line that was traced, without the rest of the profile.
+    fn command(&self) -> &[String] {
+        let read =
+            || command_of_recording(self.text, &self.file()).expect("a test reads all of them");
+        self.command.get_or_init(read)
+    }
 }
 
 /// The shipped profiles in the order of their names.
@@ -73,7 +91,7 @@ static SHIPPED_PROFILES: LazyLock<Vec<ShippedProfile>> = LazyLock::new(|| {
     let shipped = |name| {
         let file = SHIPPED.get_file(format!("{name}.toml"));
         let text = file.and_then(|file| file.contents_utf8()).expect("a test reads all of them");
-        ShippedProfile { name, text, profile: OnceLock::new() }
+        ShippedProfile { name, text, profile: OnceLock::new(), command: OnceLock::new() }
     };
     shipped_names().into_iter().map(shipped).collect()
 });
@@ -221,6 +239,12 @@ impl Library {
         self.programs.keys().map(String::as_str)
     }
 
+    /// The command line that each recorded program was traced with, by the program's name, in the order of the names.
+    /// Of a shipped profile only the head is read.
+    pub fn commands(&self) -> impl Iterator<Item = (&str, &[String])> {
+        self.programs.iter().filter_map(|(name, entry)| Some((name.as_str(), entry.command()?)))
+    }
+
     /// How many programs it holds.
     pub fn len(&self) -> usize {
         self.programs.len()
@@ -231,7 +255,7 @@ impl Library {
         self.programs.is_empty()
     }
 
-    /// Of the shipped profiles none: to know what they were recorded from, all would have to be read.
+    /// Of the shipped profiles none: their names are in the library already.
     fn recorded_from(&self, executable: &str) -> Vec<String> {
         let is_from = |entry: &Entry| match &entry.profile {
             Held::Read(profile) => profile.executable() == Some(executable),

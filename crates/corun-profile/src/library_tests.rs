@@ -28,6 +28,20 @@ fn every_shipped_profile_is_sound_and_named_as_its_file() {
 }
 
 #[test]
+fn the_commands_of_the_shipped_profiles_are_read_without_the_rest() {
+    let shipped = Library::shipped().unwrap();
+    let from_heads: Vec<(&str, &[String])> = shipped.commands().collect();
+    assert_eq!(from_heads.len(), shipped.len());
+    for (name, command) in from_heads {
+        let ProfileData::Recording(recording) = &shipped.get(name).unwrap().data else {
+            panic!("{name} is no recording");
+        };
+        assert_eq!(command, recording.origin.command, "{name}");
+    }
+    assert_eq!(library(&["mcf00"]).commands().count(), 0, "a table was not traced");
+}
+
+#[test]
 fn a_name_is_exact_and_part_of_one_lists_those_that_have_it() {
     let library = library(&["mcf06", "mcf00", "milc06", "omnetpp06"]);
     assert_eq!(library.names().collect::<Vec<_>>(), ["mcf00", "mcf06", "milc06", "omnetpp06"]);

@@ -156,6 +156,19 @@ impl Profile {
     }
 }
 
+/// The command line that a recording's profile file was traced with, from the file's head: what comes before its phases.
+///
+/// # Errors
+/// [`FileError`] when the head is no TOML or has no `[origin]`.
+pub(crate) fn command_of_recording(text: &str, file: &str) -> Result<Vec<String>, FileError> {
+    #[derive(Deserialize)]
+    struct Head {
+        origin: Origin,
+    }
+    let head = text.find("\n[[").map_or(text, |end| &text[..=end]);
+    Ok(TomlDocument::parse(head, file)?.read::<Head>()?.origin.command)
+}
+
 /// Reads a text file.
 pub(crate) fn read_text(path: &Path) -> Result<String, FileError> {
     std::fs::read_to_string(path).map_err(|error| {

@@ -8,7 +8,7 @@ use corun_linux::Roots;
 use corun_linux::procfs::Process;
 use corun_model::{LoadedProgram, Model};
 use corun_policy::{CounterKind, Nanoseconds, SoloFigures, WaysCurve, solo_figures, ways_curve};
-use corun_profile::{Library, Profile, ProfileData};
+use corun_profile::{Library, Profile};
 
 use super::{Source, SourceError};
 use crate::{ManagedThread, Threads};
@@ -155,22 +155,15 @@ pub fn profile_of<'a>(library: &'a Library, commands: &[Vec<String>]) -> Option<
 
 fn profile_of_command<'a>(library: &'a Library, command: &[String]) -> Option<&'a Profile> {
     let executable = file_name(command.first()?)?;
-    let recorded: Vec<(&Profile, &[String])> = library
-        .iter()
-        .filter_map(|profile| match &profile.data {
-            ProfileData::Recording(recording) => {
-                Some((profile, recording.origin.command.as_slice()))
-            }
-            ProfileData::Table(_) => None,
-        })
-        .filter(|(_, from)| from.first().and_then(|one| file_name(one)) == Some(executable))
-        .collect();
+    let is_from = |from: &[String]| from.first().and_then(|one| file_name(one)) == Some(executable);
+    let recorded: Vec<(&str, &[String])> =
+        library.commands().filter(|(_, from)| is_from(from)).collect();
     let same = recorded.iter().find(|(_, from)| from[1..] == command[1..]);
     let only = || match recorded.as_slice() {
-        [(profile, _)] => Some(*profile),
+        [(name, _)] => library.find(name),
         _ => None,
     };
-    same.map(|(profile, _)| *profile).or_else(|| library.find(executable)).or_else(only)
+    same.and_then(|(name, _)| library.find(name)).or_else(|| library.find(executable)).or_else(only)
 }
 
 fn file_name(path: &str) -> Option<&str> {
@@ -202,6 +195,7 @@ mod tests {
 
     use corun_linux::Task;
     use corun_model::ModelOptions;
+    use corun_profile::ProfileData;
 
     use super::*;
     use crate::backend::fixture;
