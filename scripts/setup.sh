@@ -29,6 +29,7 @@ if [ "$goal" = test ]; then
     package_of[qemu-system-x86_64]=qemu-system-x86
     package_of[cpio]=cpio
     package_of[xz]=xz-utils
+    package_of[zstd]=zstd
     # Tests of resctrl mount a file system of their own.
     package_of[fusermount3]=fuse3
     # What hwloc finds in captured machines is held against what we find.

@@ -19,7 +19,8 @@ cpu_seconds=${2:-600}
 silence=${SILENCE:-90}
 shift $(($# < 2 ? $# : 2))
 # A busy host lets no tick of a timer through for so long that the kernel would take the timer for broken, and stop.
-arguments="console=ttyS0 quiet panic=-1 nokaslr no_timer_check $*"
+# The kernel does not check its ciphers against known answers: 1.7 of the 3.9 billion instructions of a boot.
+arguments="console=ttyS0 quiet panic=-1 nokaslr no_timer_check cryptomgr.notests $*"
 log=$folder/console.log
 addresses=
 # Hundredths of a second of CPU time that the boots before used.

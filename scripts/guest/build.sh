@@ -94,8 +94,20 @@ if [[ $(systemd_cases) && ! -d $packages/systemd ]]; then
 fi
 flock -u 9
 
+# uncompressed FROM TO: a kernel as the emulator can start it at once: unpacking it takes the guest 0.85 billion instructions.
+# The header of such a file says where the compressed part begins and how long it is; its last 4 bytes are the length of
+# what comes out. A kernel compressed otherwise than by zstd is left as it is.
+uncompressed() {
+  local at length
+  at=$((($(od -An -tu1 -j$((0x1f1)) -N1 "$1") + 1) * 512 + $(od -An -tu4 -j$((0x248)) -N4 "$1")))
+  length=$(($(od -An -tu4 -j$((0x24c)) -N4 "$1") - 4))
+  dd if="$1" of="$2.zst" iflag=skip_bytes,count_bytes skip="$at" count="$length" bs=1M status=none
+  zstd -qdc "$2.zst" >"$2" 2>/dev/null || cp "$1" "$2"
+  rm "$2.zst"
+}
+
 if $new_kernel; then
-  cp "$packages"/kernel/usr/lib/modules/*/vmlinuz "$folder/vmlinuz"
+  uncompressed "$packages"/kernel/usr/lib/modules/*/vmlinuz "$folder/vmlinuz"
   touch "$folder/one-thread"
 else
   cp "$packages"/kernel/boot/vmlinuz-* "$folder/vmlinuz"
