@@ -5,9 +5,9 @@ root=/sys/fs/cgroup
 echo +cpuset >$root/cgroup.subtree_control
 mkdir $root/narrow
 echo 0-3 >$root/narrow/cpuset.cpus
-sh -c "echo \$\$ >$root/narrow/cgroup.procs; exec corun stand-in --cpu-ms 5 --wait-ms 95" &
+sh -c "echo \$\$ >$root/narrow/cgroup.procs; exec corun stand-in --cpu-ms 1 --wait-ms 99" &
 boxed=$!
-corun stand-in --cpu-ms 5 --wait-ms 95 &
+corun stand-in --cpu-ms 1 --wait-ms 99 &
 plain=$!
 echo 0 >/sys/devices/system/cpu/cpu7/online
 profile heavy 32

@@ -5,7 +5,7 @@ echo +cpuset >$root/cgroup.subtree_control
 pids=""
 for box in one other; do
   mkdir $root/$box
-  sh -c "echo \$\$ >$root/$box/cgroup.procs; exec corun stand-in --threads 2 --cpu-ms 5 --wait-ms 95" &
+  sh -c "echo \$\$ >$root/$box/cgroup.procs; exec corun stand-in --threads 2 --cpu-ms 1 --wait-ms 99" &
   pids="$pids $!"
 done
 profile heavy 32

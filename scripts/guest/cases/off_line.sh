@@ -1,5 +1,5 @@
 # A CPU goes off line under its thread and comes back; at the end every affinity is as before.
-corun stand-in --cpu-ms 5 --wait-ms 95 & one=$!
+corun stand-in --cpu-ms 1 --wait-ms 99 & one=$!
 taskset -p 0xff $one >/dev/null
 profile a 32; profile b 8; profile c 1
 mix a b c >mix.toml

@@ -1,7 +1,7 @@
 # A scheduler's life: a CPU of its sets goes off line and comes back, a second one is refused with a clear line, and
 # after a kill -9 the kernel has everything back at once. restore takes back a name, no more.
 profile a 32; profile b 1
-mix a b >mix.toml
+CPU_MS=10 mix a b >mix.toml
 options="--profiles profiles --policy dio-2010 --counters model --interval 1 --duration 1000 --backend sched-ext --spill-after never"
 corun run mix.toml $options &
 run=$!

@@ -24,7 +24,7 @@ fn busy(io: Option<(Duration, Duration)>) -> ! {
     loop {
         let since = Instant::now();
         while io.is_none_or(|(cpu, _)| since.elapsed() < cpu) {
-            for _ in 0..10_000 {
+            for _ in 0..1_000 {
                 // Xorshift: registers alone, so that no memory is waited for.
                 state ^= state << 13;
                 state ^= state >> 7;
