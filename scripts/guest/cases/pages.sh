@@ -9,7 +9,9 @@ for _ in 1 2 3 4 5; do
   taskset 0x0f corun stand-in &
   pids="$pids $!"
 done
+# They have their memory, and rest until the daemon has started: each busy CPU takes the emulator as long as the daemon's.
 sleep 3
+kill -STOP $pids
 cat >pages.toml <<END2
 apply = true
 gate.on = false
@@ -36,12 +38,19 @@ moved() {
 }
 echo "before: $(moved) of 5 on node 1"
 [ "$(moved)" = 0 ]
-corun daemon --config pages.toml &
+corun daemon --config pages.toml 2>log &
 daemon=$!
+for _ in $(seq 120); do
+  ! grep -q started log || break
+  sleep 0.5
+done
+kill -CONT $pids
 for _ in $(seq 120); do
   [ "$(moved)" -gt 0 ] && break
   sleep 1
 done
+kill -STOP $pids
+cat log
 echo "moved: $(moved) of 5 to node 1"
 for pid in $pids; do
   echo "$pid on $(sed -n 's/^Cpus_allowed_list:\t*//p' "/proc/$pid/status"): $(pages 0 "$pid") and $(pages 1 "$pid") pages"
@@ -51,4 +60,4 @@ kill $daemon
 wait $daemon || true
 echo "after: $(moved) of 5 on node 1"
 [ "$(moved)" = 0 ]
-kill $pids
+kill -9 $pids
