@@ -3,12 +3,12 @@
 cat >/etc/systemd/system/threads.service <<END
 [Service]
 User=nobody
-ExecStart=/usr/local/bin/corun stand-in --cpu-ms 5 --wait-ms 95
+ExecStart=/usr/local/bin/corun stand-in --cpu-ms 1 --wait-ms 99
 END
 cat >/etc/systemd/system/boxed.service <<END
 [Service]
 AllowedCPUs=0-7
-ExecStart=/usr/local/bin/corun stand-in --threads 2 --cpu-ms 5 --wait-ms 95
+ExecStart=/usr/local/bin/corun stand-in --threads 2 --cpu-ms 1 --wait-ms 99
 END
 cd /etc/corun
 profile heavy 32
