@@ -24,7 +24,7 @@ cpu=0
 pids=
 for name in solver render web mail; do
   ln -f /usr/local/bin/corun "$name"
-  taskset -c $cpu "./$name" stand-in &
+  taskset -c $cpu "./$name" stand-in --cpu-ms 4 --wait-ms 6 &
   renice -n 19 -p $! >/dev/null
   pids="$pids $!"
   printf '[[program]]\nname = "%s"\ncommand = "%s"\n' "$name" "$name" >>config.toml
