@@ -5,10 +5,10 @@
 //! counts as not there. Nothing here fails: without its files a process replays as if it were the first.
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{LazyLock, OnceLock};
 use std::time::SystemTime;
 
 use corun_profile::{MicroTraces, MissRateCurve, Phase};
@@ -107,7 +107,7 @@ impl KeptReplays {
 
     fn within(folder: &Path, key: &Key) -> Self {
         let file = folder.join(in_hex(key));
-        let sites = fs::read(&file).ok().and_then(|bytes| sites_of(&bytes)).unwrap_or_default();
+        let sites = own_bytes(&file).and_then(|bytes| sites_of(&bytes)).unwrap_or_default();
         Self { file, sites }
     }
 
@@ -139,6 +139,25 @@ impl KeptReplays {
             .and_then(|file| file.persist(&self.file).map_err(|error| error.error));
         drop(written);
     }
+}
+
+/// The user that this process runs as.
+static USER: LazyLock<Option<u32>> =
+    LazyLock::new(|| fs::metadata("/proc/self").ok().map(|own| own.uid()));
+
+/// Permissions to write that are not the owner's.
+const OTHERS_WRITE: u32 = 0o022;
+
+/// What a file holds that nobody else can have written: predictions follow from it.
+fn own_bytes(path: &Path) -> Option<Vec<u8>> {
+    let mut file = fs::File::open(path).ok()?;
+    let found = file.metadata().ok()?;
+    if !found.is_file() || Some(found.uid()) != *USER || found.mode() & OTHERS_WRITE != 0 {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).ok()?;
+    Some(bytes)
 }
 
 /// A phase without what replays do not read, its micro-traces and its program's pages.
@@ -212,6 +231,8 @@ fn forget_earlier_programs(new: &Path) {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt as _;
     use std::sync::Arc;
 
     use corun_machine::preset;
@@ -254,6 +275,12 @@ mod tests {
         let both = [&here, &there].map(|site| kept.points(site).unwrap());
         assert_eq!(both, [one.to_vec(), other.to_vec()]);
         assert_eq!(KeptReplays::within(&program, &[2; 16]).points(&here), None, "another phase");
+        // Others could have written it.
+        let file = program.join(in_hex(&[1; 16]));
+        std::fs::set_permissions(&file, Permissions::from_mode(0o620)).unwrap();
+        assert_eq!(KeptReplays::within(&program, &[1; 16]).points(&here), None);
+        std::fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
+        assert!(KeptReplays::within(&program, &[1; 16]).points(&here).is_some());
         // What cannot be written is not kept, and nothing fails.
         let file = folder.path().join("file");
         std::fs::write(&file, "").unwrap();
