@@ -4,14 +4,15 @@
     scripts/simulator-accuracy.py CHAMPSIM FOLDER [--skip N] [--instructions N] [--jobs N] [--pairs N] [--orders N] [PROGRAM ...]
 
 CHAMPSIM is a checkout of ChampSim (github.com/ChampSim/ChampSim, tried with commit 2ff25011) in which `make` works. It is
-built twice, with one core and with two that share the last-level cache, without prefetchers. The shipped programs of one
+built twice an order of pages (below), with one core and with two that share the last-level cache, without prefetchers. The shipped programs of one
 process and one thread are recorded from one instruction to another, as a profile and as the trace that the simulator runs;
 FOLDER/inputs is what `scripts/record-library.sh -p` makes. The simulator's latencies, widths and rates are found by traces
 written by hand, as `corun calibrate` finds a machine's by loops, and make FOLDER/machine.toml. Then each program runs alone
 and pairs of them together, and `corun validate --measured` holds the cycles against what is predicted: once as recorded, and
 once with as many mispredicted branches as the simulator's predictor made of them, since that is another one than the
-recording's. The simulator gives physical pages out in a random order, on which a set of the last cache depends: with
---orders programs run in so many orders, and times are means over them. No noise: two runs give the same bytes. What is there already in FOLDER is not made again. CORUN names the command, KERNELS the kernels.
+recording's. No noise: two runs give the same bytes. The simulator gives physical pages out in a random order, which decides
+in what sets of the last cache they lie: with --orders all run in so many orders, and times are means over them. What is there
+already in FOLDER is not made again. CORUN names the command, KERNELS the kernels.
 """
 
 import argparse
@@ -278,7 +279,6 @@ class Bench:
         took = [cycles(phase)[0] for phase in phases]
         return (took[1] - took[0]) / (wrong[1] - wrong[0])
 
-
     def repeated_branches(self, period):
         """The share that is mispredicted of branches whose outcomes come again."""
         taken = list(outcomes(period))
@@ -303,7 +303,13 @@ def large_predictor_share(figures):
     return min(1, max(0, share))
 
 
+OPERATIONS = [f"{name}_cycles" for name in "integer_multiply integer_divide fp_add fp_multiply fp_divide fp_multiply_add vector_add".split()]
+KERNEL_COSTS = [f"{name}_ns" for name in "page_fault file_fault system_call file_call mapping_call sleeping_call".split()]
+KERNEL_COSTS += ["transfer_ns_per_byte", "file_write_ns_per_byte", "process_ns"]
+
+
 def machine(figures):
+    each = lambda names, figure: "\n".join(f"{name} = {figure}" for name in names)
     ns = lambda count: round(count * 1000 / CLOCK_MHZ, 3)
     rate = lambda count: round(LINE * CLOCK_MHZ / count, 1)
     both = rate(figures["both_cycles"]) * 2
@@ -335,13 +341,7 @@ memory_page_walk_cycles = {max(0, figures["memory_walk"]):.2f}
 
 # The simulator gives all instructions one latency but loads.
 [core_type.execution]
-integer_multiply_cycles = 1.0
-integer_divide_cycles = 1.0
-fp_add_cycles = 1.0
-fp_multiply_cycles = 1.0
-fp_divide_cycles = 1.0
-fp_multiply_add_cycles = 1.0
-vector_add_cycles = 1.0
+{each(OPERATIONS, 1.0)}
 load_cycles = {figures["l1"]:.3f}
 transfer_cycles = 1.0
 
@@ -379,15 +379,7 @@ write_mb_per_s = {rate(figures["both_write_cycles"]) * 2}
 mixed_mb_per_s = {mixed(figures["both_mixed_cycles"]) * 2}
 {loaded}
 [kernel]
-page_fault_ns = 0.0
-file_fault_ns = 0.0
-system_call_ns = 0.0
-file_call_ns = 0.0
-mapping_call_ns = 0.0
-sleeping_call_ns = 0.0
-transfer_ns_per_byte = 0.0
-file_write_ns_per_byte = 0.0
-process_ns = 0.0
+{each(KERNEL_COSTS, 0.0)}
 
 [[object]]
 kind = "package"
@@ -531,22 +523,19 @@ def document(alone, together):
     seconds = lambda count: count / CLOCK_MHZ / 1e6
     mean = lambda counts: sum(counts) / len(counts)
 
-    def slowdown(name, took):
+    def member(name, took):
         by_order = [count / own for count, own in zip(took, alone[name], strict=True)]
         # Of mean times: which order alone stands beside which together means nothing.
-        return estimate(mean(took) / mean(alone[name]), by_order)
+        return {"name": name, "measured_slowdown": estimate(mean(took) / mean(alone[name]), by_order)}
 
     time_alone = lambda counts: estimate(seconds(mean(counts)), [seconds(count) for count in counts])
-    members = lambda pair, took: [
-        {"name": name, "measured_slowdown": slowdown(name, counts)} for name, counts in zip(pair, took, strict=True)
-    ]
     orders = max(len(counts) for counts in alone.values())
     return {
         "rounds": orders,
         "load": {"others_share": 0.0, "stolen_share": 0.0},
         "core": {"additions_per_cycle": 4.0, "runs": orders * len(alone), "shared_runs": 0},
         "alone": [{"name": name, "measured_s": time_alone(counts), "had_core": True} for name, counts in alone.items()],
-        "groups": [{"members": members(pair, took)} for pair, took in together],
+        "groups": [{"members": list(map(member, pair, took))} for pair, took in together],
     }
 
 
@@ -555,9 +544,8 @@ def main():
     folder = given.folder
     folder.mkdir(parents=True, exist_ok=True)
     orders = range(1, given.orders + 1)
-    ones, twos = ([build(given.champsim, folder, cores, order) for order in orders] for cores in (1, 2))
-    one, two = ones[0], twos[0]
-    figures = kept(folder / "figures.json", lambda: Bench(folder, one, two).measure())
+    simulators = {cores: [build(given.champsim, folder, cores, order) for order in orders] for cores in (1, 2)}
+    figures = kept(folder / "figures.json", lambda: Bench(folder, simulators[1][0], simulators[2][0]).measure())
     print(json.dumps(figures, indent=1), file=sys.stderr)
     (folder / "machine.toml").write_text(machine(figures))
     programs = Programs(folder, given.skip, given.instructions)
@@ -565,34 +553,34 @@ def main():
     simulated = folder / "simulated"
     simulated.mkdir(exist_ok=True)
 
-    def recorded(name):
+    def run(names, record=lambda: None):
+        """What the simulator says of programs together, in each order of pages."""
+
+        def simulation(simulator):
+            record()
+            return simulate(simulator, [programs.trace(name) for name in names], given.instructions)
+
+        paths = [simulated / f"{of_order('+'.join(names), order)}.json" for order in orders]
+        return [kept(path, lambda: simulation(simulator)) for path, simulator in zip(paths, simulators[len(names)])]
+
+    def alone(name):
         try:
-            programs.record(name, commands[name])
-            return name
+            return name, run((name,), lambda: programs.record(name, commands[name]))
         except subprocess.CalledProcessError as error:
             print(f"{name} is left out: {error}", file=sys.stderr)
-            return None
-
-    def run(job):
-        names, order = job
-        program = (ones if len(names) == 1 else twos)[order - 1]
-        simulation = lambda: simulate(program, [programs.trace(name) for name in names], given.instructions)
-        return kept(simulated / f"{of_order('+'.join(names), order)}.json", simulation)
+            return name, None
 
     with ThreadPoolExecutor(given.jobs) as pool:
-        names = [name for name in pool.map(recorded, commands) if name]
-        sets = [(name,) for name in names] + pairs(names, given.pairs)
-        jobs = [(one_set, order) for one_set in sets for order in orders]
-        found = dict(zip(jobs, pool.map(run, jobs), strict=True))
-    # By member, the cycles in each order.
-    took = {one_set: list(zip(*(cycles(found[one_set, order]) for order in orders), strict=True)) for one_set in sets}
-    phases = {name: found[(name,), 1] for name in names}
-    alone = {name: took[(name,)][0] for name in names}
-    measured = folder / "measured.json"
-    measured.write_text(json.dumps(document(alone, [(pair, took[pair]) for pair in sets if len(pair) > 1]), indent=1))
+        phases = {name: by_order for name, by_order in pool.map(alone, commands) if by_order}
+        together = pairs(list(phases), given.pairs)
+        groups = list(zip(together, pool.map(run, together)))
+    by_member = lambda by_order: list(zip(*map(cycles, by_order), strict=True))
+    took = {name: by_member(by_order)[0] for name, by_order in phases.items()}
+    held = document(took, [(pair, by_member(by_order)) for pair, by_order in groups])
+    (folder / "measured.json").write_text(json.dumps(held, indent=1))
     branches = folder / "profiles-with-its-branches"
     branches.mkdir(exist_ok=True)
-    for name, phase in phases.items():
+    for name, (phase, *_) in phases.items():
         text = (folder / "profiles" / f"{name}.toml").read_text()
         (branches / f"{name}.toml").write_text(with_mispredictions(text, mispredictions(phase)))
     judge(programs.corun, folder, "profiles", "accuracy")
