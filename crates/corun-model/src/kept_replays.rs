@@ -21,7 +21,8 @@ use crate::site::Site;
 /// Sites of a phase that are kept at most, some 600 bytes each; the earliest go.
 const MOST_SITES: usize = 64;
 
-/// Programs whose replays are kept at most, some 3 MB each with the whole library; those that were last added to stay.
+/// Programs whose replays are kept at most, each some 0.6 MB a machine with the whole library; those that were last added
+/// to stay.
 const MOST_PROGRAMS: usize = 8;
 
 /// Where the replays of this program are kept.
@@ -233,27 +234,11 @@ fn forget_earlier_programs(new: &Path) {
 mod tests {
     use std::fs::Permissions;
     use std::os::unix::fs::PermissionsExt as _;
-    use std::sync::Arc;
 
-    use corun_machine::preset;
-    use corun_profile::{Library, ProfileData, Recording};
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{Model, ModelOptions};
-
-    fn recording(name: &str) -> Recording {
-        let library = Library::shipped().unwrap();
-        let ProfileData::Recording(recording) = &library.get(name).unwrap().data else {
-            panic!("{name} is a table")
-        };
-        recording.clone()
-    }
-
-    fn site(machine: &str) -> Site {
-        let machine = Arc::new(preset(machine).unwrap());
-        Model::new(machine, ModelOptions::default()).unwrap().site(0).for_replays()
-    }
+    use crate::known_replays::tests::{recording, site};
 
     fn point(of: f64) -> Point {
         Point::new(of / 3.0, CAUSES.map(|cause| of / (cause as u32 as f64 + 1.1)), of * 1e-300)

@@ -184,14 +184,14 @@ impl<'a> Replays<'a> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use corun_machine::preset;
     use corun_profile::{CoreDetail, Library, ProfileData, Recording};
 
     use super::*;
     use crate::{Model, ModelOptions};
 
-    fn recording(name: &str) -> Recording {
+    pub(crate) fn recording(name: &str) -> Recording {
         let library = Library::shipped().unwrap();
         let ProfileData::Recording(recording) = &library.get(name).unwrap().data else {
             panic!("{name} is a table")
@@ -200,7 +200,7 @@ mod tests {
     }
 
     /// The first CPU's.
-    fn site(machine: &str) -> Site {
+    pub(crate) fn site(machine: &str) -> Site {
         let machine = Arc::new(preset(machine).unwrap());
         Model::new(machine, ModelOptions::default()).unwrap().site(0).clone()
     }
