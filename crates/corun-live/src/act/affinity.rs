@@ -48,7 +48,7 @@ pub(super) fn apply(
     before: &CpuSet,
     after: &CpuSet,
 ) -> Result<(), ActError> {
-    let number = HeldNumber::of(task);
+    let number = HeldNumber::of(roots, task);
     touchable(roots, task)?;
     let what = || format!("the affinity of thread {task}");
     let changed = |found: CpuSet| ActError::ChangedByOthers {
@@ -87,7 +87,7 @@ pub(super) fn revert(
     after: &CpuSet,
     mode: ApplyMode,
 ) -> Result<Reverted, ActError> {
-    let number = HeldNumber::of(task);
+    let number = HeldNumber::of(roots, task);
     still_there(roots, task)?;
     let found = allowed(roots, task)?;
     let limit = if_there(cgroup::cpu_limit(roots, task));
@@ -165,7 +165,7 @@ fn allowed(roots: &Roots, task: &Task) -> Result<CpuSet, ActError> {
     read.map_err(|reason| failed("reading", task, reason))
 }
 
-fn set(number: &HeldNumber, task: &Task, cpus: &CpuSet) -> Result<(), ActError> {
+fn set(number: &HeldNumber<'_>, task: &Task, cpus: &CpuSet) -> Result<(), ActError> {
     let attempt = || format!("setting to {cpus}");
     set_affinity(task.tid, cpus).map_err(|reason| failed(&attempt(), task, reason))?;
     number.was_of(task, cpus)

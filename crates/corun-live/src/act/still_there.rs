@@ -13,12 +13,15 @@ use crate::ActError;
 /// Holds on to a thread that is to be touched by its number, which the kernel may give to another as soon as the
 /// thread has ended. To be made before the thread is looked at.
 #[derive(Debug)]
-pub(crate) struct HeldNumber(Option<OwnedFd>);
+pub(crate) struct HeldNumber<'a> {
+    roots: &'a Roots,
+    thread: Option<OwnedFd>,
+}
 
-impl HeldNumber {
+impl<'a> HeldNumber<'a> {
     /// Of a thread; holds nothing where this kernel has no descriptors of threads.
-    pub(crate) fn of(task: &Task) -> Self {
-        Self(open_thread(task.tid).ok())
+    pub(crate) fn of(roots: &'a Roots, task: &Task) -> Self {
+        Self { roots, thread: open_thread(task.tid).ok() }
     }
 
     /// After the CPUs of the number were set: were they the thread's?
@@ -27,12 +30,15 @@ impl HeldNumber {
     /// [`ActError::Gone`] when the thread ended before or while they were set, and nobody else has its number;
     /// [`ActError::Kernel`] when another thread has the number and these CPUs.
     pub(crate) fn was_of(&self, task: &Task, cpus: &CpuSet) -> Result<(), ActError> {
-        let ended = self.0.as_ref().is_some_and(|thread| has_ended(thread).unwrap_or(false));
+        let ended = self.thread.as_ref().is_some_and(|thread| has_ended(thread).unwrap_or(false));
         if !ended {
             return Ok(());
         }
         let what = format!("thread {task}");
-        if affinity(task.tid).is_ok_and(|found| found == *cpus) {
+        // Until it is waited for, an ended thread keeps its number, and its CPUs can be set.
+        let holder = Process::new(self.roots, task.tid).stat().ok().flatten();
+        let is_another = holder.is_some_and(|stat| stat.start_ticks != task.start_ticks);
+        if is_another && affinity(task.tid).is_ok_and(|found| found == *cpus) {
             let reason = io::Error::other("it ended, and its number went to another thread");
             let advice =
                 format!("taskset -p {}: its CPUs may be {cpus} because of corun", task.tid);
@@ -81,6 +87,8 @@ pub(crate) fn touchable(roots: &Roots, task: &Task) -> Result<Stat, ActError> {
 mod tests {
     use std::process::{Child, Command};
 
+    use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+
     use super::*;
 
     fn sleeper() -> Child {
@@ -92,24 +100,47 @@ mod tests {
         child.wait().unwrap();
     }
 
+    fn task_of(child: &Child) -> Task {
+        let pid = child.id();
+        let stat = Process::new(&Roots::default(), pid).stat().unwrap().unwrap();
+        Task { pid, tid: pid, start_ticks: stat.start_ticks }
+    }
+
     /// A stranger stands in for the one that got the number of the thread that ended.
     #[test]
     fn a_number_that_went_to_another_thread_meanwhile_is_noticed() {
+        let roots = Roots::default();
         let child = sleeper();
-        let pid = child.id();
-        let stat = Process::new(&Roots::default(), pid).stat().unwrap().unwrap();
-        let task = Task { pid, tid: pid, start_ticks: stat.start_ticks };
-        let number = HeldNumber::of(&task);
-        let cpus = affinity(pid).unwrap();
+        let task = task_of(&child);
+        let number = HeldNumber::of(&roots, &task);
+        let cpus = affinity(task.tid).unwrap();
         number.was_of(&task, &cpus).unwrap();
         end(child);
         assert!(matches!(number.was_of(&task, &cpus), Err(ActError::Gone { .. })));
         let stranger = sleeper();
-        let reused = Task { tid: stranger.id(), ..task };
-        let noticed = number.was_of(&reused, &affinity(stranger.id()).unwrap());
+        let theirs = task_of(&stranger);
+        let reused = Task { start_ticks: theirs.start_ticks - 1, ..theirs };
+        let noticed = number.was_of(&reused, &affinity(theirs.tid).unwrap());
         end(stranger);
         let noticed = noticed.unwrap_err().to_string();
         assert!(noticed.contains("its number went to another thread"), "{noticed}");
+    }
+
+    #[test]
+    fn a_thread_that_ended_and_was_not_waited_for_is_gone() {
+        let roots = Roots::default();
+        let mut child = sleeper();
+        let task = task_of(&child);
+        let number = HeldNumber::of(&roots, &task);
+        let cpus = affinity(task.tid).unwrap();
+        child.kill().unwrap();
+        let pid = Pid::from_raw(task.pid as i32);
+        let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        waitid(WaitId::Pid(pid.unwrap()), ended).unwrap();
+        assert_eq!(affinity(task.tid).unwrap(), cpus);
+        let found = number.was_of(&task, &cpus);
+        end(child);
+        assert!(matches!(found, Err(ActError::Gone { .. })), "{found:?}");
     }
 
     #[test]
