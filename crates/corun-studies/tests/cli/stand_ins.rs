@@ -6,12 +6,20 @@ use serde_json::Value;
 
 use crate::fixture::{Fixture, number, rows};
 
-/// The folder with the page and the plot of dio-power, and the study: once for all tests.
-pub(crate) static POWER: LazyLock<(Fixture, Value)> = LazyLock::new(|| {
+/// The study dio-power in all forms.
+pub(crate) struct Power {
+    pub(crate) page: String,
+    pub(crate) plot: String,
+    study: Value,
+}
+
+/// Run once for all tests.
+pub(crate) static POWER: LazyLock<Power> = LazyLock::new(|| {
     let fixture = Fixture::with_stand_ins();
     let files = ["--report", "page.html", "--svg", "plot.svg"];
     let study = study(&fixture, &[&["dio-power", "--seeds", "1"][..], &files].concat());
-    (fixture, study)
+    let read = |name: &str| std::fs::read_to_string(fixture.path(name)).unwrap();
+    Power { page: read("page.html"), plot: read("plot.svg"), study }
 });
 
 fn study(fixture: &Fixture, words: &[&str]) -> Value {
@@ -56,7 +64,7 @@ fn n_mass_is_no_better_than_the_best_placement() {
 
 #[test]
 fn power_is_drawn_by_every_placement() {
-    let rows = rows(&POWER.1, "table-v");
+    let rows = rows(&POWER.study, "table-v");
     assert_eq!(rows.len(), 10);
     assert!(rows.iter().all(|row| (20.0..300.0).contains(&number(row, 2))), "{rows:?}");
 }

@@ -3,7 +3,7 @@
 use crate::all::document;
 use crate::fixture::{Fixture, number, rows};
 use crate::recordings::undocumented;
-use crate::stand_ins::POWER;
+use crate::stand_ins::{POWER, Power};
 
 #[test]
 fn factors_sum_to_the_total() {
@@ -35,14 +35,13 @@ fn what_a_study_needs_and_does_not_find_is_refused() {
 
 #[test]
 fn a_page_is_written_in_every_form() {
-    let (fixture, _) = &*POWER;
+    let Power { page, plot, .. } = &*POWER;
+    let fixture = Fixture::with_stand_ins();
     // A study of a second.
     let study = ["dio-power", "--profiles", "spec", "--seeds", "1", "--quick"];
     let csv = fixture.run(&[&study[..], &["--format", "csv"]].concat()).done();
     assert!(csv.starts_with("figure,label,column,value\ntable-v,"), "{csv}");
-    let page = std::fs::read_to_string(fixture.path("page.html")).unwrap();
     assert!(page.contains("docs/studies/dio.md") && page.contains("<svg"), "{page}");
-    let plot = std::fs::read_to_string(fixture.path("plot.svg")).unwrap();
     assert!(plot.starts_with("<?xml") && plot.contains("Fig. 16"), "{plot}");
     let text = fixture.run(&study).done();
     assert!(
