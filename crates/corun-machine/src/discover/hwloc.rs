@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use roxmltree::{Document, Node, ParsingOptions};
 
 use super::tree::{self, Piece};
-use crate::spec::{CacheType, ObjectSpec, ObjectType};
+use crate::spec::{CacheType, Inclusion, ObjectSpec, ObjectType};
 use crate::{CoreType, CpuId, CpuSet, MAX_CPU, Machine, MachineError, MachineSpec, Place};
 
 /// The most elements that are read: hundreds for each CPU of the largest machines.
@@ -273,6 +273,11 @@ fn cache(node: Node<'_, '_>) -> Result<ObjectSpec, String> {
     spec.ways = known(number(node, "cache_associativity")?);
     spec.line_bytes = known(number(node, "cache_linesize")?);
     spec.size_kib = number::<u64>(node, "cache_size")?.map(|bytes| bytes >> 10).filter(|&n| n > 0);
+    spec.inclusion = match info(node, "Inclusive").filter(|_| spec.holds() == CacheType::Unified) {
+        Some("1") => Some(Inclusion::Inclusive),
+        Some("0") => Some(Inclusion::NonInclusive),
+        _ => None,
+    };
     Ok(spec)
 }
 

@@ -1,6 +1,6 @@
 //! hwloc's XML: what it says is read, what it does not is said, and what is wrong has a line.
 
-use crate::{Machine, MachineError};
+use crate::{Inclusion, Machine, MachineError};
 
 const VERSION_2: &str = include_str!("../../tests/hwloc/two-packages.xml");
 const VERSION_1: &str = include_str!("../../tests/hwloc/two-packages-v1.xml");
@@ -65,6 +65,18 @@ fn what_the_file_does_not_tell_is_assumed_and_said() {
     assert!(warned(&loaded, "memory bandwidth is unknown") && warned(&loaded, "latency"));
     let again = Machine::from_toml(&loaded.to_toml(), "again.toml").unwrap();
     assert_eq!(again.spec(), loaded.spec());
+}
+
+#[test]
+fn whether_a_cache_holds_what_those_below_hold_is_as_the_file_says() {
+    let told = |value: &str| {
+        let llc = r#"cache_type="0">"#;
+        let told = format!(r#"{llc}<info name="Inclusive" value="{value}"/>"#);
+        read(&VERSION_2.replace(llc, &told)).llcs()[0].cache.unwrap().inclusion
+    };
+    assert_eq!(told("1"), Inclusion::Inclusive);
+    assert_eq!(told("0"), Inclusion::NonInclusive);
+    assert_eq!(told("x"), read(VERSION_2).llcs()[0].cache.unwrap().inclusion);
 }
 
 #[test]

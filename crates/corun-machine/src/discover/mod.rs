@@ -10,6 +10,7 @@ mod files;
 mod hwloc;
 #[cfg(test)]
 mod hwloc_tests;
+mod inclusion;
 mod kinds;
 mod nodes;
 mod tree;
@@ -51,6 +52,8 @@ pub enum DiscoverError {
 /// What is gathered on the way.
 struct Facts {
     cpuinfo: BTreeMap<u32, cpus::CpuInfo>,
+    /// What the processor itself tells of its caches.
+    told: Vec<inclusion::Told>,
     warnings: BTreeSet<String>,
 }
 
@@ -61,7 +64,8 @@ impl Facts {
 }
 
 /// Reads the machine under a root: `/` for this one, or a folder with `sys/` and `proc/` in it.
-/// Bandwidths and latencies stay unknown; see [`Machine::with_assumed_memory`].
+/// Bandwidths and latencies stay unknown; see [`Machine::with_assumed_memory`]. Linux does not show whether a cache also holds
+/// what the nearer ones hold: under `/` an x86 processor is asked, elsewhere it is guessed by the sizes.
 ///
 /// # Errors
 /// [`DiscoverError`] where there is no machine; contradictions are warnings as far as possible.
@@ -70,7 +74,8 @@ pub fn discover(root: &Path) -> Result<Machine, DiscoverError> {
     if !files.is_dir(CPU) && files.text("proc/cpuinfo").is_none() {
         return Err(DiscoverError::NoMachine { root: root.display().to_string() });
     }
-    let mut facts = Facts { cpuinfo: cpus::cpuinfo(&files), warnings: BTreeSet::new() };
+    let told = if root == Path::new("/") { inclusion::told() } else { Vec::new() };
+    let mut facts = Facts { cpuinfo: cpus::cpuinfo(&files), told, warnings: BTreeSet::new() };
     let spec = spec(&files, &mut facts)?;
     let mut machine = Machine::from_spec(spec).map_err(DiscoverError::Contradiction)?;
     for warning in facts.warnings {
@@ -246,6 +251,7 @@ fn add_caches(
         spec.size_kib = Some(cache.size_kib);
         spec.ways = cache.ways;
         spec.line_bytes = cache.line_bytes;
+        spec.inclusion = inclusion::of(&facts.told, cache.level, cache.holds, cache.size_kib);
         pieces.push(Piece { cpus: cache.cpus.clone(), spec });
     }
 }

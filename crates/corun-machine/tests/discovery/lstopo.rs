@@ -165,11 +165,14 @@ fn compare(name: &str, found: &Seen, expected: &Seen) {
     assert!(surplus.is_empty() && missing.is_empty(), "{name}: {surplus:?} for {missing:?}");
 }
 
-/// The XML that lstopo writes of a captured machine, by the kernel's files alone.
-fn xml_of(root: &Path) -> Option<String> {
+/// The XML that lstopo writes of a captured machine, by the kernel's files alone, or of this one. None where lstopo is not
+/// installed.
+fn xml_of(captured: Option<&Path>) -> Option<String> {
     let mut lstopo = std::process::Command::new("lstopo-no-graphics");
     lstopo.args(["--of", "xml", "--no-io", "-"]);
-    lstopo.env("HWLOC_FSROOT", root).env("HWLOC_COMPONENTS", "-x86");
+    if let Some(root) = captured {
+        lstopo.env("HWLOC_FSROOT", root).env("HWLOC_COMPONENTS", "-x86");
+    }
     let output = match lstopo.output() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
         output => output.unwrap(),
@@ -180,7 +183,7 @@ fn xml_of(root: &Path) -> Option<String> {
 
 /// The machine in lstopo's XML is the machine that the files tell of. False where lstopo is not installed.
 fn xml_says_the_same(root: &Path, name: &str, expected: &Seen, discovered: &Machine) -> bool {
-    let Some(xml) = xml_of(root) else { return false };
+    let Some(xml) = xml_of(Some(root)) else { return false };
     let machine = Machine::from_hwloc_xml(&xml, &format!("{name}.xml")).unwrap();
     compare(name, &found(&machine), expected);
     assert_eq!(machine.spec().offline_cpus, discovered.spec().offline_cpus, "{name}");
@@ -220,4 +223,19 @@ fn captured_machines_are_as_lstopo_prints_them_and_says_in_xml() {
     if !has_lstopo {
         eprintln!("skipped: the XML, since lstopo is not installed (apt-get install hwloc-nox)");
     }
+}
+
+/// hwloc asks an x86 by itself.
+#[test]
+fn this_machine_s_last_caches_hold_what_lstopo_says_that_they_do() {
+    let Some(xml) = xml_of(None) else {
+        println!("skipped: lstopo is not installed (apt-get install hwloc-nox)");
+        return;
+    };
+    let inclusions = |machine: Machine| -> BTreeSet<String> {
+        let caches = machine.llcs().iter().filter_map(|llc| llc.cache);
+        caches.map(|cache| format!("{} {:?}", cache.size_bytes, cache.inclusion)).collect()
+    };
+    let told = Machine::from_hwloc_xml(&xml, "this.xml").unwrap();
+    assert_eq!(inclusions(discover(Path::new("/")).unwrap()), inclusions(told));
 }
