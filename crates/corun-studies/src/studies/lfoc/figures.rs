@@ -19,6 +19,27 @@ fn percent(ratio: f64) -> f64 {
     round(100.0 * (ratio - 1.0), 2)
 }
 
+/// A policy's unfairness over stock Linux's on average, in percent.
+fn unfairness(mixed: &[Mixed], policy: usize) -> String {
+    signed(percent(normalised(mixed, policy, |run| run.unfairness)), 1)
+}
+
+fn stp(mixed: &[Mixed], policy: usize) -> String {
+    signed(percent(normalised(mixed, policy, |run| run.stp)), 1)
+}
+
+/// What policies that measure gain.
+fn online(mixed: &[Mixed]) -> String {
+    let [lfoc, dunn, kpart] = ["lfoc-online", "dunn-online", "kpart-dynaway"].map(place);
+    format!(
+        "unfairness {} % (dunn-online {} %, kpart-dynaway {} %), STP {} %",
+        unfairness(mixed, lfoc),
+        unfairness(mixed, dunn),
+        unfairness(mixed, kpart),
+        stp(mixed, lfoc),
+    )
+}
+
 /// Numbers of programs, each once, rising.
 fn sizes(of: impl Iterator<Item = usize>) -> Vec<usize> {
     let mut sizes: Vec<usize> = of.collect();
@@ -28,9 +49,10 @@ fn sizes(of: impl Iterator<Item = usize>) -> Vec<usize> {
 }
 
 impl Measured<'_> {
+    /// The parts that were run, each with its figures and findings.
     pub(super) fn page(&self) -> Page {
-        let figures = vec![
-            self.over_time(),
+        let [steady, changing] = [&self.steady, &self.changing].map(|mixed| !mixed.is_empty());
+        let with_known_curves = || {
             self.against_stock(
                 "static",
                 "Fig. 6.6: with known curves",
@@ -38,8 +60,9 @@ impl Measured<'_> {
                  on average, LFOC 14 % less on average and up to 27.3 %.",
                 &self.steady,
                 0..STATIC.len(),
-            ),
-            self.best(),
+            )
+        };
+        let online = || {
             self.against_stock(
                 "online",
                 "Fig. 6.7: by what they measure, the same mixes",
@@ -47,7 +70,9 @@ impl Measured<'_> {
                  not run there.",
                 &self.steady,
                 STATIC.len()..STATIC.len() + ONLINE.len(),
-            ),
+            )
+        };
+        let with_phases = || {
             self.against_stock(
                 "phases",
                 "Fig. 6.7: mixes of eight with four programs that have phases",
@@ -55,12 +80,20 @@ impl Measured<'_> {
                  phases.",
                 &self.changing,
                 0..STATIC.len() + ONLINE.len(),
-            ),
-            self.by_phase(),
-            self.sampling(),
-            self.times(),
-            self.every_mix(),
+            )
+        };
+        let figures = [
+            changing.then(|| self.over_time()),
+            steady.then(with_known_curves),
+            (!self.beside.is_empty()).then(|| self.best()),
+            steady.then(online),
+            changing.then(with_phases),
+            changing.then(|| self.by_phase()),
+            steady.then(|| self.sampling()),
+            (!self.times.is_empty()).then(|| self.times()),
+            (steady || changing).then(|| self.every_mix()),
         ];
+        let figures = figures.into_iter().flatten().collect();
         let about = format!(
             "García García, doctoral thesis (UCM, 2021), chapter 6, on {MACHINE} with 11 ways: {} mixes of \
              8, 12 and 16 programs of the SPEC table, drawn by class (the thesis's mixes are lost with its \
@@ -76,13 +109,44 @@ impl Measured<'_> {
         Page::new(title, about, self.findings(), figures)
     }
 
+    /// Of the parts that were run.
     fn findings(&self) -> Vec<PaperClaim> {
-        let unfairness = |mixed: &[Mixed], policy| {
-            let ratio = normalised(mixed, policy, |run| run.unfairness);
-            signed(percent(ratio), 1)
-        };
-        let stp =
-            |mixed: &[Mixed], policy| signed(percent(normalised(mixed, policy, |run| run.stp)), 1);
+        let [steady, changing] = [&self.steady, &self.changing].map(|mixed| !mixed.is_empty());
+        let best = !self.beside.is_empty();
+        let findings = [
+            steady.then(|| {
+                PaperClaim::new(
+                    "LFOC online against stock Linux (Fig. 6.7)",
+                    "unfairness -16.7 % on average, 9 % less than Dunn",
+                    online(&self.steady),
+                )
+            }),
+            changing.then(|| {
+                PaperClaim::new(
+                    "The same on mixes with phases (Fig. 6.7)",
+                    "as above, these mixes among them",
+                    online(&self.changing),
+                )
+            }),
+            (steady || changing).then(|| self.as_live()),
+            steady.then(|| self.with_known_curves()),
+            best.then(|| {
+                PaperClaim::new(
+                    "Its unfairness over that of the best clustering (Fig. 6.6)",
+                    "1.8 % above on average",
+                    format!(
+                        "above on average, by the number of programs: {}",
+                        self.over_best(|one| one.lfoc)
+                    ),
+                )
+            }),
+            (best || steady).then(|| self.of_fair_clusters()),
+            steady.then(|| self.cost_of_sampling()),
+        ];
+        findings.into_iter().flatten().collect()
+    }
+
+    fn as_live(&self) -> PaperClaim {
         let live = |mixed: &[Mixed]| {
             let change = |figure: fn(&MixRun) -> f64| {
                 let ratios = ratios_as_live(mixed, place("lfoc-online"), figure);
@@ -90,15 +154,53 @@ impl Measured<'_> {
             };
             format!("unfairness {}, STP {}", change(|run| run.unfairness), change(|run| run.stp))
         };
-        let online = |mixed: &[Mixed]| {
-            format!(
-                "unfairness {} % (dunn-online {} %, kpart-dynaway {} %), STP {} %",
-                unfairness(mixed, place("lfoc-online")),
-                unfairness(mixed, place("dunn-online")),
-                unfairness(mixed, place("kpart-dynaway")),
-                stp(mixed, place("lfoc-online")),
-            )
+        let what = match (self.steady.is_empty(), self.changing.is_empty()) {
+            (false, false) => {
+                "LFOC online as live against stock Linux, and the same on mixes with phases"
+            }
+            (true, _) => "LFOC online as live against stock Linux, on mixes with phases",
+            (_, true) => "LFOC online as live against stock Linux",
         };
+        let run = [&self.steady, &self.changing].into_iter().filter(|mixed| !mixed.is_empty());
+        let ours = run.map(|mixed| live(mixed)).collect::<Vec<_>>().join("; ");
+        PaperClaim::new(what, "on a real machine: as above", ours)
+    }
+
+    fn with_known_curves(&self) -> PaperClaim {
+        let [lfoc, kpart, dunn] = ["lfoc", "kpart", "dunn"].map(place);
+        PaperClaim::new(
+            "LFOC with known curves against stock Linux (Fig. 6.6)",
+            "unfairness -14 % on average, up to -27.3 %; STP above KPart's",
+            format!(
+                "unfairness {} % (kpart {} %, dunn {} %), STP {} %",
+                unfairness(&self.steady, lfoc),
+                unfairness(&self.steady, kpart),
+                unfairness(&self.steady, dunn),
+                stp(&self.steady, lfoc)
+            ),
+        )
+        .noting(format!("STP of kpart {} %", stp(&self.steady, kpart)))
+    }
+
+    fn of_fair_clusters(&self) -> PaperClaim {
+        let over_best =
+            (!self.beside.is_empty()).then(|| self.over_best(|one| one.fair_clusters));
+        let against_stock = (!self.steady.is_empty()).then(|| {
+            format!(
+                "against stock Linux unfairness {} %, STP {} %",
+                unfairness(&self.steady, place("fair-clusters")),
+                stp(&self.steady, place("fair-clusters"))
+            )
+        });
+        let ours: Vec<String> = [over_best, against_stock].into_iter().flatten().collect();
+        PaperClaim::new(
+            "The same of corun's own fair-clusters",
+            "not in the thesis",
+            ours.join("; "),
+        )
+    }
+
+    fn cost_of_sampling(&self) -> PaperClaim {
         let cost = |policy| {
             let lost = self.mean(policy, |run| run.sampling.lost_percent);
             (lost, self.mean(policy, |run| 100.0 * run.sampling.counted.share))
@@ -106,62 +208,15 @@ impl Measured<'_> {
         let [lfoc, full, dynaway, ours] =
             ["lfoc-online", "lfoc-online, full sweeps", "kpart-dynaway", "fair-clusters-online"]
                 .map(|shown| cost(place(shown)));
-        vec![
-            PaperClaim::new(
-                "LFOC online against stock Linux (Fig. 6.7)",
-                "unfairness -16.7 % on average, 9 % less than Dunn",
-                online(&self.steady),
+        PaperClaim::new(
+            "What sampling costs: STP lost meanwhile, and time in it",
+            "few way counts suffice; no figure",
+            format!(
+                "{:.2} % in {:.1} % of the time; with full sweeps {:.2} % in {:.1} %; kpart-dynaway \
+                 {:.2} % in {:.1} %; fair-clusters-online {:.3} % in {:.1} %",
+                lfoc.0, lfoc.1, full.0, full.1, dynaway.0, dynaway.1, ours.0, ours.1
             ),
-            PaperClaim::new(
-                "The same on mixes with phases (Fig. 6.7)",
-                "as above, these mixes among them",
-                online(&self.changing),
-            ),
-            PaperClaim::new(
-                "LFOC online as live against stock Linux, and the same on mixes with phases",
-                "on a real machine: as above",
-                format!("{}; {}", live(&self.steady), live(&self.changing)),
-            ),
-            PaperClaim::new(
-                "LFOC with known curves against stock Linux (Fig. 6.6)",
-                "unfairness -14 % on average, up to -27.3 %; STP above KPart's",
-                format!(
-                    "unfairness {} % (kpart {} %, dunn {} %), STP {} %",
-                    unfairness(&self.steady, place("lfoc")),
-                    unfairness(&self.steady, place("kpart")),
-                    unfairness(&self.steady, place("dunn")),
-                    stp(&self.steady, place("lfoc"))
-                ),
-            )
-            .noting(format!("STP of kpart {} %", stp(&self.steady, place("kpart")))),
-            PaperClaim::new(
-                "Its unfairness over that of the best clustering (Fig. 6.6)",
-                "1.8 % above on average",
-                format!(
-                    "above on average, by the number of programs: {}",
-                    self.over_best(|one| one.lfoc)
-                ),
-            ),
-            PaperClaim::new(
-                "The same of corun's own fair-clusters",
-                "not in the thesis",
-                format!(
-                    "{}; against stock Linux unfairness {} %, STP {} %",
-                    self.over_best(|one| one.fair_clusters),
-                    unfairness(&self.steady, place("fair-clusters")),
-                    stp(&self.steady, place("fair-clusters"))
-                ),
-            ),
-            PaperClaim::new(
-                "What sampling costs: STP lost meanwhile, and time in it",
-                "few way counts suffice; no figure",
-                format!(
-                    "{:.2} % in {:.1} % of the time; with full sweeps {:.2} % in {:.1} %; kpart-dynaway \
-                     {:.2} % in {:.1} %; fair-clusters-online {:.3} % in {:.1} %",
-                    lfoc.0, lfoc.1, full.0, full.1, dynaway.0, dynaway.1, ours.0, ours.1
-                ),
-            ),
-        ]
+        )
     }
 
     fn mean(&self, policy: usize, of: fn(&MixRun) -> f64) -> f64 {

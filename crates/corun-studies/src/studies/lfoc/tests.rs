@@ -77,3 +77,33 @@ fn decisions_are_timed() {
     assert_eq!(found.len(), times::measuring(&inputs, llc, &mix, runs::ONLINE[2]).unwrap().len());
     assert!(found.len() > mix.len(), "{found:?}");
 }
+
+#[test]
+fn of_parts_that_were_not_run_nothing_is_said() {
+    let llc = &*SHIPPED;
+    let only = |beside: Vec<BesideBest>, times: Vec<DecisionTime>| {
+        let [steady, changing] = [Vec::new(), Vec::new()];
+        let (by_phase, as_live) = (Vec::new(), "noise=0".to_owned());
+        let (spec, shipped, seeds) = (llc, llc, 1);
+        Measured { spec, shipped, steady, changing, by_phase, beside, times, seeds, as_live }.page()
+    };
+    let best = BesideBest {
+        programs: 8,
+        stock: 2.0,
+        dunn: 1.6,
+        kpart: 1.5,
+        lfoc: 1.4,
+        fair_clusters: 1.3,
+        best: 1.25,
+        proven: true,
+        gap: None,
+    };
+    let page = only(vec![best], Vec::new());
+    assert_eq!((page.findings.len(), page.figures.len()), (2, 1));
+    let said = serde_json::to_string(&page).unwrap();
+    assert!(said.contains("12.00 % of 8 (1 of 1 proven)") && !said.contains("NaN"), "{said}");
+    let time =
+        DecisionTime { policy: "lfoc", programs: 8, decisions: 1, median_us: 1.0, ninth_us: 2.0 };
+    let page = only(Vec::new(), vec![time]);
+    assert_eq!((page.findings.len(), page.figures.len()), (0, 1));
+}
