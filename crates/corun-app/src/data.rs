@@ -21,6 +21,9 @@ pub struct DataSources {
     /// How far predictions were off on the machine itself, where `corun validate` measured it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prediction_error: Option<PredictionError>,
+    /// What the machine's file lacks of what `corun calibrate` measures, where that wrote it; an older one measured less.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unmeasured: Vec<&'static str>,
 }
 
 impl DataSources {
@@ -33,6 +36,10 @@ impl DataSources {
             compat: options.compatibility.to_string(),
             peak_mb_per_s: options.peak_mb_per_s,
             prediction_error: machine.spec().prediction_error.clone(),
+            unmeasured: match machine.spec().measurement {
+                Some(_) => machine.unmeasured(),
+                None => Vec::new(),
+            },
         }
     }
 
@@ -58,6 +65,12 @@ impl DataSources {
         }
         let day = found.finished.split('T').next().unwrap_or_default();
         Some(format!("{words}; {}, {day}", found.by))
+    }
+
+    /// What the machine's file lacks, in words.
+    pub fn unmeasured_words(&self) -> Option<String> {
+        let lacking = self.unmeasured.join(", ");
+        (!lacking.is_empty()).then(|| format!("{lacking}; corun calibrate writes the file anew"))
     }
 }
 

@@ -144,6 +144,7 @@ process_ns = 300000.0
 kind = "cache"
 level = 2
 size_kib = 512
+inclusion = "non-inclusive"
 effective_kib = 500
 single_use_life = 0.25
 random_use_life = 0.75

@@ -100,10 +100,15 @@ impl Machine {
         caches.collect()
     }
 
-    /// Which measured parts a machine file may have and this machine lacks, by names for people;
-    /// empty where it has all.
+    /// Which parts that `corun calibrate` writes this machine lacks, by names for people; empty where it has all.
     pub fn unmeasured(&self) -> Vec<&'static str> {
         let spec = self.spec();
+        let figures = spec.figures();
+        let inclusion_told = self
+            .llcs()
+            .iter()
+            .filter_map(|llc| llc.cache)
+            .all(|cache| figures.contains(&format!("cache.L{}.inclusion", cache.level)));
         let types = &spec.core_types;
         let llcs_known = self
             .llcs()
@@ -113,6 +118,8 @@ impl Machine {
         let parts = [
             ("clock with one core busy", types.iter().all(|one| one.clock_alone_mhz.is_some())),
             ("effective LLC capacity", llcs_known),
+            // Other processors do not tell.
+            ("inclusion of the LLC", inclusion_told || cfg!(not(target_arch = "x86_64"))),
             ("execution latencies", types.iter().all(|one| one.execution.is_some())),
             ("instruction fetching", types.iter().all(|one| one.fetching.is_some())),
             ("TLB reach", types.iter().all(|one| !one.tlb.is_empty())),

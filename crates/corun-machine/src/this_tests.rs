@@ -74,4 +74,11 @@ fn what_was_not_measured_is_listed() {
     let preset = crate::preset("xeon-x5365").unwrap();
     assert_eq!(preset.unmeasured().len(), 10);
     assert!(preset.unmeasured().contains(&"loaded latency"));
+    // The preset says that its L2 is inclusive.
+    let silent = preset.to_toml().replace("inclusion = \"inclusive\"\n", "");
+    let silent = silent.lines().filter(|line| !line.contains("cache.L2.inclusion"));
+    let silent = silent.collect::<Vec<_>>().join("\n");
+    let silent = Machine::from_toml(&silent, "silent.toml").unwrap();
+    let told = cfg!(not(target_arch = "x86_64"));
+    assert_eq!(silent.unmeasured().contains(&"inclusion of the LLC"), !told);
 }

@@ -6,9 +6,10 @@ use corun_report::or_dash;
 /// On what the figures stand, a line each.
 pub(crate) fn sources(of: &DataSources) -> impl Iterator<Item = String> {
     let measured = of.prediction_error_words().map(|words| format!("measured here: {words}"));
+    let lacking = of.unmeasured_words().map(|words| format!("not in the machine file: {words}"));
     let profiles = format!("profiles: {}", of.profiles);
     let model = format!("model: space {}, bandwidth {}", of.space, of.bandwidth_model);
-    [profiles, model].into_iter().chain(measured)
+    [profiles, model].into_iter().chain(measured).chain(lacking)
 }
 
 /// A line on all programs together.

@@ -214,6 +214,9 @@ fn facts(page: &ComparisonPage<'_>) -> Vec<(&'static str, String)> {
     if let Some(words) = model.prediction_error_words() {
         facts.push(("Measured here", words));
     }
+    if let Some(words) = model.unmeasured_words() {
+        facts.push(("Not in the machine file", words));
+    }
     if let Some(peak) = model.peak_mb_per_s {
         facts.push(("Peak bandwidth", format!("{peak} MB/s, as asked for")));
     }

@@ -162,10 +162,14 @@ fn predictions_for_the_machine_say_how_far_they_were_off() {
     assert!(text.contains("measured here: times of 2 programs alone off by"), "{text}");
     let document = fixture.run(&[&predict[..], &one, &["--format", "json"]].concat()).json();
     assert_eq!(document["data"]["prediction_error"]["programs"], 2);
+    // Nor does the file have what is measured; it works.
+    assert!(text.contains("not in the machine file: clock with one core busy, "), "{text}");
+    assert!(document["data"]["unmeasured"].as_array().unwrap().contains(&"TLB reach".into()));
     // A machine that was not measured says nothing.
     let preset = ["predict", "--machine", "xeon-x5365", "--profiles", "mine"];
     let document = fixture.run(&[&preset[..], &one, &["--format", "json"]].concat()).json();
     assert_eq!(document["data"].get("prediction_error"), None);
+    assert_eq!(document["data"].get("unmeasured"), None);
 }
 
 /// Two cores under an LLC of 32 MiB that others outside use, too, with these shares of lines left after 1, 10 and 20 ms.
