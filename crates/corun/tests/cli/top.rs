@@ -297,9 +297,9 @@ fn on_a_terminal_with(
     end: impl FnOnce(&mut Child),
 ) -> Option<(String, Option<i32>)> {
     let corun = env!("CARGO_BIN_EXE_corun");
-    // What it prints is kept where its last line says that the terminal is as it was.
+    // What it prints is kept where its last line says that the terminal is as it was. A view that hears nothing ends, too.
     let view = format!(
-        "stty rows 24 cols 80; '{corun}' top {options}; code=$?; \
+        "stty rows 24 cols 80; timeout --foreground 600 '{corun}' top {options}; code=$?; \
          stty -a | grep -q ' icanon' && echo \"cooked $code\""
     );
     let mut command = Command::new("script");
@@ -358,7 +358,7 @@ fn keys_are_heard_where_looks_take_all_the_time() {
 fn the_view_gives_the_terminal_back_when_it_is_told_to_stop() {
     let busy = Busy::new();
     let stop = |_: &mut Child| {
-        // The view is the one process that has this program's number in its arguments.
+        // The view, and before it the one that started it, have this program's number in their arguments.
         let pattern = format!("top -T 50ms --counters profiles -p {}$", busy.pid());
         let found = Command::new("pgrep").args(["-f", &pattern]).output().unwrap();
         let pids = String::from_utf8(found.stdout).unwrap();
