@@ -358,12 +358,13 @@ fn keys_are_heard_where_looks_take_all_the_time() {
 fn the_view_gives_the_terminal_back_when_it_is_told_to_stop() {
     let busy = Busy::new();
     let stop = |_: &mut Child| {
-        // The view, and before it the one that started it, have this program's number in their arguments.
-        let pattern = format!("top -T 50ms --counters profiles -p {}$", busy.pid());
+        // The view is the one process whose arguments begin so and end with this program's number.
+        let corun = env!("CARGO_BIN_EXE_corun");
+        let pattern = format!("^{corun} top -T 50ms --counters profiles -p {}$", busy.pid());
         let found = Command::new("pgrep").args(["-f", &pattern]).output().unwrap();
         let pids = String::from_utf8(found.stdout).unwrap();
-        let pid = pids.split_whitespace().next_back().expect("the view runs");
-        assert!(Command::new("kill").args(["-TERM", pid]).status().unwrap().success());
+        let pid = pids.trim();
+        assert!(Command::new("kill").args(["-TERM", pid]).status().unwrap().success(), "{pids}");
     };
     let Some((text, _)) = on_a_terminal(&busy, stop) else { return };
     assert!(text.contains(ENTER) && text.contains(LEAVE), "{text:?}");
