@@ -44,7 +44,7 @@ fn prepared() -> Fixture {
         "l1": 5.0, "l2": 12.0, "llc": 40.0, "memory": 200.0, "width": 4.0, "penalty": 20.0, "memory_walk": 280.0,
         "second_tlb": 7.0, "walk": 6.0, "random_cycles": 40.0, "read_cycles": 13.0, "misses": 15.4, "llc_hits": 20.0,
         "both_cycles": 22.0, "mixed_cycles": 25.0, "both_mixed_cycles": 48.0, "write_cycles": 50.0,
-        "both_write_cycles": 96.0, "repeated_branches": {
+        "both_write_cycles": 96.0, "first_touch": 240.0, "repeated_branches": {
             "1024": 0.1, "2048": 0.1, "4096": 0.1, "8192": 0.12, "16384": 0.2012,
         }, "loaded": [[0.005, 210.0], [0.03, 240.0], [0.08, 570.0]],
     });
@@ -53,9 +53,19 @@ fn prepared() -> Fixture {
         let profile = repository().join("profiles").join(format!("{name}.toml"));
         let text = std::fs::read_to_string(profile).unwrap();
         fixture.write(&format!("folder/profiles/{name}.toml"), &text);
-        fixture.write(&format!("folder/traces/{name}.champsim.gz"), "");
+        let trace = fixture.path(&format!("folder/traces/{name}.champsim"));
+        std::fs::write(&trace, touching_three_pages()).unwrap();
+        assert!(Command::new("gzip").arg(&trace).status().unwrap().success());
     }
     fixture
+}
+
+/// A trace of two instructions on one page of code; one loads from two pages of data, the other stores to one of these.
+fn touching_three_pages() -> Vec<u8> {
+    // Address; branch and registers; two addresses that it stores to, four that it loads from.
+    let loads = [0x40_0000, 0, 0, 0, 0x1000_0040, 0x1000_1000, 0, 0];
+    let stores = [0x40_0004, 0, 0x1000_0080, 0, 0, 0, 0, 0];
+    [loads, stores].as_flattened().iter().flat_map(|word: &u64| word.to_le_bytes()).collect()
 }
 
 fn judged(fixture: &Fixture) {
@@ -131,6 +141,28 @@ fn times_in_several_orders_of_pages_are_means() {
         assert!(near(&measured["median"], mean), "{measured}");
         assert!(near(&measured["low"], low) && near(&measured["high"], high), "{measured}");
         assert_eq!(member["clear"], mean > 1.0);
+    }
+}
+
+/// 240 cycles are 60 ns; three touches in a whole program are next to nothing.
+#[test]
+fn first_touches_of_pages_are_counted_and_priced() {
+    let fixture = prepared();
+    judged(&fixture);
+    let machine = std::fs::read_to_string(fixture.path("folder/machine.toml")).unwrap();
+    assert!(machine.contains("\npage_fault_ns = 60.0\n"), "{machine}");
+    for name in NAMES {
+        let path = fixture.path("folder/profiles-with-first-touches").join(format!("{name}.toml"));
+        let profile = Profile::from_toml(&std::fs::read_to_string(path).unwrap(), name).unwrap();
+        let ProfileData::Recording(recording) = &profile.data else { panic!("no recording") };
+        let faults: f64 = recording
+            .phases
+            .iter()
+            .map(|phase| {
+                phase.instructions as f64 * phase.core.as_ref().unwrap().page_faults_pki * 1e-3
+            })
+            .sum();
+        assert!((faults - 3.0).abs() < 0.01, "{name}: {faults}");
     }
 }
 
