@@ -5,11 +5,12 @@ profile heavy 32
 echo 0 >/proc/sys/kernel/numa_balancing
 ip link set lo up
 pids=""
+# They wait most of the time: each busy CPU takes the emulator as long as the daemon's.
 for _ in 1 2 3 4 5; do
-  taskset 0x0f corun stand-in &
+  taskset 0x0f corun stand-in --cpu-ms 20 --wait-ms 80 &
   pids="$pids $!"
 done
-# They have their memory, and rest until the daemon has started: each busy CPU takes the emulator as long as the daemon's.
+# They have their memory, and rest until the daemon has started.
 sleep 3
 kill -STOP $pids
 cat >pages.toml <<END2
@@ -24,17 +25,14 @@ for pid in $pids; do
   taskset -p 0xff "$pid" >/dev/null
   printf '[[program]]\nname = "p%s"\nprofile = "heavy"\npid = %s\n' "$pid" "$pid" >>pages.toml
 done
-# pages NODE PID: those of its heap and stack that are there.
+# pages PID..: how many pages of its heap and stack each has on node 0 and node 1.
 pages() {
-  awk -v node="N$1=" '/heap|stack/ { for (i = 1; i <= NF; i++) if (index($i, node) == 1) sum += substr($i, 4) }
-    END { print sum + 0 }' "/proc/$2/numa_maps"
+  for pid in "$@"; do cat "/proc/$pid/numa_maps"; echo "end $pid"; done | awk '
+    /heap|stack/ { for (i = 1; i <= NF; i++) if ($i ~ /^N[01]=/) on[substr($i, 2, 1)] += substr($i, 4) }
+    $1 == "end" { print $2 ": " on[0] + 0 " and " on[1] + 0 " pages"; delete on }'
 }
 moved() {
-  count=0
-  for pid in $pids; do
-    [ "$(pages 1 "$pid")" -gt 0 ] && [ "$(pages 0 "$pid")" = 0 ] && count=$((count + 1))
-  done
-  echo $count
+  pages $pids | awk '$2 == 0 && $4 > 0 { count++ } END { print count + 0 }'
 }
 echo "before: $(moved) of 5 on node 1"
 [ "$(moved)" = 0 ]
@@ -52,8 +50,9 @@ done
 kill -STOP $pids
 cat log
 echo "moved: $(moved) of 5 to node 1"
+pages $pids
 for pid in $pids; do
-  echo "$pid on $(sed -n 's/^Cpus_allowed_list:\t*//p' "/proc/$pid/status"): $(pages 0 "$pid") and $(pages 1 "$pid") pages"
+  echo "$pid on $(sed -n 's/^Cpus_allowed_list:\t*//p' "/proc/$pid/status")"
 done
 [ "$(moved)" -gt 0 ]
 kill $daemon
