@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use corun_profile::{Profile, ProfileData};
+use corun_profile::{CoreDetail, Phase, Profile, ProfileData};
 use serde_json::{Value, json};
 
 use crate::fixture::Fixture;
@@ -91,6 +91,20 @@ fn document(fixture: &Fixture, name: &str) -> Value {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
+/// A profile that the script has made of a recording.
+fn profile(fixture: &Fixture, folder: &str, name: &str) -> Profile {
+    let path = fixture.path("folder").join(folder).join(format!("{name}.toml"));
+    Profile::from_toml(&std::fs::read_to_string(path).unwrap(), name).unwrap()
+}
+
+/// How often something happens in a whole program, of which its phases say how often in 1000 instructions.
+fn events(profile: &Profile, pki: impl Fn(&CoreDetail) -> f64) -> f64 {
+    let ProfileData::Recording(recording) = &profile.data else { panic!("no recording") };
+    let of_phase =
+        |phase: &Phase| phase.instructions as f64 * 1e-3 * pki(phase.core.as_ref().unwrap());
+    recording.phases.iter().map(of_phase).sum()
+}
+
 /// 3 million cycles at 4 GHz are 0.75 ms, a CPI of 1; beside the other 1.1 and 2 times as many.
 #[test]
 fn simulated_cycles_are_held_against_predictions() {
@@ -152,17 +166,10 @@ fn first_touches_of_pages_are_counted_and_priced() {
     let machine = std::fs::read_to_string(fixture.path("folder/machine.toml")).unwrap();
     assert!(machine.contains("\npage_fault_ns = 60.0\n"), "{machine}");
     for name in NAMES {
-        let path = fixture.path("folder/profiles-with-first-touches").join(format!("{name}.toml"));
-        let profile = Profile::from_toml(&std::fs::read_to_string(path).unwrap(), name).unwrap();
-        let ProfileData::Recording(recording) = &profile.data else { panic!("no recording") };
-        let faults: f64 = recording
-            .phases
-            .iter()
-            .map(|phase| {
-                phase.instructions as f64 * phase.core.as_ref().unwrap().page_faults_pki * 1e-3
-            })
-            .sum();
+        let profile = profile(&fixture, "profiles-with-first-touches", name);
+        let faults = events(&profile, |core| core.page_faults_pki);
         assert!((faults - 3.0).abs() < 0.01, "{name}: {faults}");
+        assert!(events(&profile, |core| core.file_faults_pki).abs() < 1e-9);
     }
 }
 
@@ -215,20 +222,9 @@ fn the_simulators_mispredictions_can_stand_in_for_the_recordings() {
         assert!((of(&with_its, "base") - of(&as_recorded, "base")).abs() < 1e-3);
         let cpi = |found: &Value| found["alone"][at]["predicted_cpi"].as_f64().unwrap();
         assert!(cpi(&with_its) > cpi(&as_recorded));
-        let text = std::fs::read_to_string(
-            fixture.path("folder/profiles-with-its-branches").join(format!("{}.toml", NAMES[at])),
-        )
-        .unwrap();
-        let profile = Profile::from_toml(&text, NAMES[at]).unwrap();
-        let ProfileData::Recording(recording) = &profile.data else { panic!("no recording") };
-        let wrong: f64 = recording
-            .phases
-            .iter()
-            .map(|phase| {
-                phase.instructions as f64 * phase.core.as_ref().unwrap().mispredicted_large_pki
-            })
-            .sum();
-        let pki = wrong / profile.instructions() as f64;
+        let profile = profile(&fixture, "profiles-with-its-branches", NAMES[at]);
+        let wrong = events(&profile, |core| core.mispredicted_large_pki);
+        let pki = wrong * 1e3 / profile.instructions() as f64;
         assert!((pki - 30.0).abs() < 0.01, "{pki}");
     }
 }
