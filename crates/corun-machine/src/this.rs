@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::{DiscoverError, Machine, MachineError, SpecError, discover};
+use crate::{DiscoverError, Machine, MachineError, MachineSpec, ObjectSpec, SpecError, discover};
 
 /// The name that stands for the machine the program runs on.
 pub const THIS_MACHINE: &str = "this";
@@ -91,6 +91,12 @@ impl Machine {
         missing(&theirs, &ours).map(|cache| format!("it lacks {cache}"))
     }
 
+    /// Is all that is known of this machine known of the other one too, but for how much memory its nodes have? Linux shows
+    /// more or less of that while a virtual machine runs, as its host takes memory and gives it back.
+    pub fn is_known_as(&self, other: &Self) -> bool {
+        without_memory_sizes(self.spec()) == without_memory_sizes(other.spec())
+    }
+
     fn caches_by_cpus(&self) -> Vec<String> {
         let caches = self.objects().iter().filter_map(|object| {
             let cache = object.cache.as_ref()?;
@@ -131,6 +137,16 @@ impl Machine {
         ];
         parts.into_iter().filter(|(_, known)| !known).map(|(name, _)| name).collect()
     }
+}
+
+fn without_memory_sizes(spec: &MachineSpec) -> MachineSpec {
+    let mut spec = spec.clone();
+    let mut left: Vec<&mut ObjectSpec> = spec.objects.iter_mut().collect();
+    while let Some(object) = left.pop() {
+        object.memory_mib = None;
+        left.extend(&mut object.objects);
+    }
+    spec
 }
 
 #[cfg(test)]

@@ -82,3 +82,18 @@ fn what_was_not_measured_is_listed() {
     let told = cfg!(not(target_arch = "x86_64"));
     assert_eq!(silent.unmeasured().contains(&"inclusion of the LLC"), !told);
 }
+
+#[test]
+fn a_machine_whose_host_took_memory_back_is_known_as_before() {
+    let root = root(1024);
+    let with_memory = |kib: u64| {
+        fs::write(root.path().join("proc/meminfo"), format!("MemTotal: {kib} kB\n")).unwrap();
+        discover(root.path()).unwrap()
+    };
+    let (before, after) = (with_memory(24 << 20), with_memory(13 << 20));
+    assert_ne!(before, after);
+    assert!(before.is_known_as(&after));
+    let mut other = after.spec().clone();
+    other.memory_latency_ns = vec![vec![123.0]];
+    assert!(!before.is_known_as(&Machine::from_spec(other).unwrap()));
+}

@@ -15,7 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use corun_app::{Cancel, Error};
-use corun_machine::Machine;
+use corun_machine::{Machine, MachineError};
 use serde_json::json;
 
 use crate::protocol::{Hello, Message, NumberedOrder, document_of_look};
@@ -33,8 +33,13 @@ const MOST_AT_ONCE: usize = 64 << 10;
 /// A daemon's socket, and what the daemon said of itself.
 pub struct Attached {
     path: PathBuf,
-    hello: Hello,
+    /// May viewers act?
+    acts: bool,
     machine: Arc<Machine>,
+}
+
+fn machine_of(hello: &Hello) -> Result<Machine, MachineError> {
+    Machine::from_toml(&hello.machine, "the daemon's machine")
 }
 
 /// A daemon that is there.
@@ -65,9 +70,8 @@ impl Attached {
             return Err(Error::input(what)
                 .hint("apply = false and viewers_may_act = true in the daemon's configuration"));
         }
-        let machine = Machine::from_toml(&hello.machine, "the daemon's machine");
-        let machine = Arc::new(machine.map_err(Error::input)?);
-        Ok(Self { path: path.to_owned(), hello, machine })
+        let machine = Arc::new(machine_of(&hello).map_err(Error::input)?);
+        Ok(Self { path: path.to_owned(), acts: hello.acts, machine })
     }
 
     /// The machine that the daemon is on.
@@ -92,7 +96,8 @@ impl Attached {
     /// As long as the daemon answers and somebody looks on.
     fn attend(&self, first: Option<Order>, live: &Live, orders: &Orders, cancel: &Cancel) {
         let ended = Connection::open(&self.path).and_then(|(connection, hello)| {
-            if hello.machine != self.hello.machine || hello.acts != self.hello.acts {
+            let machine = machine_of(&hello).map_err(io::Error::other)?;
+            if hello.acts != self.acts || !machine.is_known_as(&self.machine) {
                 return Err(io::Error::other("its configuration changed: start corun serve anew"));
             }
             connection.pass_on(first, live, orders, cancel)
