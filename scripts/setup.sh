@@ -39,6 +39,10 @@ if [ "$goal" = test ]; then
     package_of[llvm-strip-19]=llvm-19
     # The page of `corun serve` is tested in a browser. Its bundle is held against its sources where Node.js is.
     package_of[chromium]=chromium
+    # Completions are asked of the shells, and Slurm's plug-in runs in its language.
+    package_of[fish]=fish
+    package_of[zsh]=zsh
+    package_of[lua]=lua5.4
     # The Python package is tested in a virtual environment.
     package_of[python3]=python3
     # A sweep runs as jobs of a Slurm on this host. Only root can start one; without root that test is skipped.
