@@ -16,13 +16,18 @@ use corun_linux::{Roots, Task, facts};
 /// Between looks whether a new process waits.
 const LOOK_AGAIN: Duration = Duration::from_micros(200);
 
+/// What the waiting process is told.
+const GO: u8 = 1;
+const GIVEN_UP: u8 = 0;
+
 /// A process that will become a program when it is let go. Dropped before that, it ends.
 #[derive(Debug)]
 pub struct Launch {
     pid: u32,
-    go: OwnedFd,
+    /// Until it was let go.
+    go: Option<OwnedFd>,
     /// Waits with the child until it has become the program, or could not.
-    starter: JoinHandle<io::Result<Child>>,
+    starter: Option<JoinHandle<io::Result<Child>>>,
 }
 
 impl Launch {
@@ -42,10 +47,10 @@ impl Launch {
             setrlimit(Resource::Nofile, files)?;
             let pid = std::process::id();
             rustix::io::write(&tell, &pid.to_ne_bytes())?;
-            match rustix::io::read(&wait, &mut [0])? {
-                0 => Err(io::ErrorKind::Interrupted.into()),
-                _ => Ok(()),
-            }
+            // Without a word where its parent is gone.
+            let mut word = [GIVEN_UP];
+            rustix::io::read(&wait, &mut word)?;
+            if word == [GO] { Ok(()) } else { Err(io::ErrorKind::Interrupted.into()) }
         };
         // SAFETY: between fork and exec it makes system calls alone, allocates nothing and takes no
         // lock.
@@ -53,7 +58,9 @@ impl Launch {
         let starter = std::thread::spawn(move || command.spawn());
         let mut pid = [0; 4];
         match rustix::io::read(&told, &mut pid) {
-            Ok(4) => Ok(Self { pid: u32::from_ne_bytes(pid), go, starter }),
+            Ok(4) => {
+                Ok(Self { pid: u32::from_ne_bytes(pid), go: Some(go), starter: Some(starter) })
+            }
             // The child was never made.
             Ok(_) => match joined(starter) {
                 Err(error) => Err(error),
@@ -84,9 +91,21 @@ impl Launch {
     /// # Errors
     ///
     /// When there is no such program or it may not be run.
-    pub fn start(self) -> io::Result<Child> {
-        rustix::io::write(&self.go, &[1])?;
-        joined(self.starter)
+    pub fn start(mut self) -> io::Result<Child> {
+        let (Some(go), Some(starter)) = (self.go.take(), self.starter.take()) else {
+            return Err(io::ErrorKind::Other.into());
+        };
+        rustix::io::write(&go, &[GO])?;
+        joined(starter)
+    }
+}
+
+impl Drop for Launch {
+    /// Processes that were made later and wait as well have copies of the descriptor: that it is closed here tells nobody.
+    fn drop(&mut self) {
+        if let Some(go) = self.go.take() {
+            let _ = rustix::io::write(&go, &[GIVEN_UP]);
+        }
     }
 }
 
@@ -138,10 +157,12 @@ mod tests {
 
     #[test]
     fn one_that_is_given_up_ends() {
-        let launch = prepare("sleep", &["1000"]);
-        let (pid, starter) = (launch.pid, launch.starter);
-        drop(launch.go);
+        let mut launch = prepare("sleep", &["1000"]);
+        let later = prepare("true", &[]);
+        let (pid, starter) = (launch.pid, launch.starter.take().unwrap());
+        drop(launch);
         assert!(starter.join().unwrap().is_err());
         assert!(facts(&Roots::default(), pid, pid).is_err());
+        assert!(later.start().unwrap().wait().unwrap().success());
     }
 }
