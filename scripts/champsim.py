@@ -12,14 +12,15 @@ import subprocess
 
 CLOCK_MHZ = 4000
 FETCH_WIDTH, REORDER_BUFFER = 6, 352
-L1_KIB, L2_KIB, LLC_KIB = 48, 128, 512
+# The last cache grows with the cores that share it.
+L1_KIB, L2_KIB, LLC_KIB_A_CORE = 48, 128, 256
 LINE = 64
 
 
 # The simulator.
 
 
-def configuration(cores, order):
+def configuration(cores, order, llc_kib):
     """ChampSim's default core with more registers, better branches, ports enough in the first level and its TLB (with the
     default of two, programs that load and store much wait for these most of all), and smaller caches, which short traces fill."""
     cache = {"prefetcher": "no"}
@@ -38,18 +39,18 @@ def configuration(cores, order):
         "DTLB": ports,
         "L1I": cache,
         "L2C": cache | {"sets": L2_KIB * 1024 // LINE // 8, "ways": 8},
-        "LLC": cache | {"sets": LLC_KIB * 1024 // LINE // 16, "ways": 16, "replacement": "lru"},
+        "LLC": cache | {"sets": llc_kib * 1024 // LINE // 16, "ways": 16, "replacement": "lru"},
         # The kernel's part of a page's first touch is left out of trace and profile.
         "virtual_memory": {"minor_fault_penalty": 1, "randomization": order},
     }
 
 
-def build(champsim, folder, cores, order):
+def build(champsim, folder, cores, order, llc_kib):
     """The simulator that gives pages out in this order, 1 being its own."""
     program = folder / f"champsim-{of_order(cores, order)}"
     if not program.exists():
         description = folder / f"{program.name}.json"
-        description.write_text(json.dumps(configuration(cores, order), indent=2))
+        description.write_text(json.dumps(configuration(cores, order, llc_kib), indent=2))
         subprocess.run(["./config.sh", str(description.resolve())], cwd=champsim, check=True)
         subprocess.run(["make", "-s"], cwd=champsim, check=True)
         program.write_bytes((champsim / "bin" / f"champsim-corun-{cores}-{order}").read_bytes())
@@ -120,10 +121,8 @@ def window_by_window(size, chance):
         yield from lines
 
 
-# Lines that readers go round through, 1 MiB, and loads of the chase beside them until they have seen all of their pages. Only
-# where they read a line in more than 60 cycles they have not by then.
-READ_LINES, BESIDE_WARM = 16_384, 5000
-NEW_PAGES, LINES_A_PAGE = 1024, 16
+# Pages that are touched for the first time.
+NEW_PAGES = 1024
 
 
 # Instructions between two lines of the core that reads beside a chase: close together where the memory is nearly busy, since
@@ -154,8 +153,12 @@ def outcomes(count):
 class Bench:
     """Measures the simulator by traces of a few hundred thousand instructions."""
 
-    def __init__(self, folder, one, two):
-        self.folder, self.one, self.two = folder / "loops", one, two
+    def __init__(self, folder, one, two, llc_kib):
+        self.folder, self.one, self.two, self.llc_kib = folder / "loops", one, two, llc_kib
+        # Lines that readers go round through, twice what the last cache holds, and loads of the chase beside them until they
+        # have seen all of their pages. Only where they read a line in more than 60 cycles they have not by then.
+        self.read_lines = 2 * llc_kib * 1024 // LINE
+        self.beside_warm = 5000 * llc_kib // 512
         self.folder.mkdir(exist_ok=True)
 
     def trace(self, name, records):
@@ -179,8 +182,8 @@ class Bench:
         everywhere = [DATA + 4096 * chance.randrange(32768) + LINE * chance.randrange(64) for _ in range(100_000)]
         lines = [DATA + LINE * chance.randrange(1 << 19) for _ in range(100_000)]
         # Round and round through more than the caches hold; pages that no round has seen wait for their walks (`first_touch`).
-        ahead = [DATA + LINE * (i % READ_LINES) for i in range(READ_LINES + 60_100)]
-        reads = lambda trace, simulator: cycles(simulate(simulator, trace, 60_000, READ_LINES))
+        ahead = [DATA + LINE * (i % self.read_lines) for i in range(self.read_lines + 60_100)]
+        reads = lambda trace, simulator: cycles(simulate(simulator, trace, 60_000, self.read_lines))
         figures = {
             "l1": self.chased("l1", rounds(16, 80), 2000, 18_000),
             "l2": self.chased("l2", rounds(80, 20), 3000, 20_000),
@@ -212,23 +215,25 @@ class Bench:
             figures[f"both_{name}_cycles"] = max(reads([path, path], self.two)) / 60_000
         figures["misses"] = figures["memory"] / self.cycles_each("parallel", independent(far[:100_000]), 20_000, 60_000)
         figures["llc_hits"] = figures["llc"] / self.cycles_each("parallel-llc", independent(rounds(384, 6)), 13_000, 20_000)
-        # Some lines of each page of a row of pages, which no round has seen and which one has.
-        new = [DATA + 4096 * page + LINE * line for page in range(NEW_PAGES) for line in chance.sample(range(64), LINES_A_PAGE)]
+        # Some lines of each page of a row of pages, more than the last cache holds, which no round has seen and which one has.
+        lines_a_page = min(64, self.read_lines // NEW_PAGES)
+        pages = range(self.read_lines // lines_a_page)
+        new = [DATA + 4096 * page + LINE * line for page in pages for line in chance.sample(range(64), lines_a_page)]
         seen = [self.chased(f"pages-{kind}", order, warm, len(new)) for kind, order, warm in [("new", new, 0), ("seen", new * 2, len(new))]]
-        figures["first_touch"] = LINES_A_PAGE * (seen[0] - seen[1])
+        figures["first_touch"] = lines_a_page * (seen[0] - seen[1])
         figures["loaded"] = sorted(self.beside(gap, far) for gap in GAPS)
         return figures
 
     def beside(self, gap, far):
         """Lines a cycle that both cores read, and cycles of a load that waits for the one before, beside a core that reads a
         line every so many instructions."""
-        order = far[: BESIDE_WARM + 4000 + 100]
+        order = far[: self.beside_warm + 4000 + 100]
         chased = self.trace("chased", chase(order))
-        lines = range(max(READ_LINES, 3_000_000 // (1 + gap)))
-        ahead = ((record(CODE, [50], [COUNT], loads=[DATA + (64 << 20) + LINE * (i % READ_LINES)]), gap) for i in lines)
+        lines = range(max(self.read_lines, 3_000_000 // (1 + gap)))
+        ahead = ((record(CODE, [50], [COUNT], loads=[DATA + (64 << 20) + LINE * (i % self.read_lines)]), gap) for i in lines)
         pause = [record(CODE + 4 + 4 * (i % 7), [51 + i % 7], [COUNT]) for i in range(gap)]
         reader = self.trace(f"reader-{gap}", itertools.chain.from_iterable([line, *pause[:rest]] for line, rest in ahead))
-        phase = simulate(self.two, [chased, reader], 4000 * (1 + BESIDE), BESIDE_WARM * (1 + BESIDE))
+        phase = simulate(self.two, [chased, reader], 4000 * (1 + BESIDE), self.beside_warm * (1 + BESIDE))
         memory = phase["DRAM"][0]
         lines = memory["RQ ROW_BUFFER_HIT"] + memory["RQ ROW_BUFFER_MISS"]
         took = cycles(phase)[0]
@@ -281,7 +286,7 @@ KERNEL_COSTS = [f"{name}_ns" for name in "file_fault system_call file_call mappi
 KERNEL_COSTS += ["transfer_ns_per_byte", "file_write_ns_per_byte", "process_ns"]
 
 
-def machine(figures):
+def machine(figures, cores, llc_kib):
     each = lambda names, figure: "\n".join(f"{name} = {figure}" for name in names)
     ns = lambda count: round(count * 1000 / CLOCK_MHZ, 3)
     rate = lambda count: round(LINE * CLOCK_MHZ / count, 1)
@@ -294,7 +299,7 @@ def machine(figures):
     )
     return f"""version = 1
 name = "champsim"
-title = "ChampSim, two cores under one LLC"
+title = "ChampSim, {cores} cores under one LLC"
 memory_latency_ns = [[{ns(figures["memory"])}]]
 
 [[core_type]]
@@ -366,7 +371,7 @@ memory_mib = 4096
 [[object.object.object]]
 kind = "cache"
 level = 3
-size_kib = {LLC_KIB}
+size_kib = {llc_kib}
 ways = 16
 line_bytes = 64
 # Each line that comes from memory stays in the last cache as well, as in an inclusive one: capacities do not add up.
@@ -375,7 +380,7 @@ latency_ns = {ns(figures["llc"])}
 
 [[object.object.object.object]]
 kind = "cache"
-count = 2
+count = {cores}
 level = 2
 size_kib = {L2_KIB}
 ways = 8

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """How near are predictions to what a cycle-level simulator says?
 
-    scripts/simulator-accuracy.py CHAMPSIM FOLDER [--skip N] [--instructions N] [--jobs N] [--pairs N] [--orders N] [PROGRAM ...]
+    scripts/simulator-accuracy.py CHAMPSIM FOLDER [--skip N] [--instructions N] [--jobs N] [--pairs N] [--orders N]
+                                 [--cores N] [PROGRAM ...]
 
 CHAMPSIM is a checkout of ChampSim (github.com/ChampSim/ChampSim, tried with commit 2ff25011) in which `make` works. It is
 built twice an order of pages (below), with one core and with two that share the last-level cache, without prefetchers. The shipped programs of one
@@ -11,8 +12,9 @@ written by hand, as `corun calibrate` finds a machine's by loops, and make FOLDE
 and pairs of them together, and `corun validate --measured` holds the cycles against what is predicted: once as recorded, and
 once with as many mispredicted branches as the simulator's predictor made of them, since that is another one than the
 recording's. No noise: two runs give the same bytes. The simulator gives physical pages out in a random order, which decides
-in what sets of the last cache they lie: with --orders all run in so many orders, and times are means over them. What is there
-already in FOLDER is not made again. CORUN names the command, KERNELS the kernels.
+in what sets of the last cache they lie: with --orders all run in so many orders, and times are means over them. With --cores 8
+the machine has eight cores, a last cache of four times the size and the same memory, and --pairs is how many groups of eight
+programs run together. What is there already in FOLDER is not made again. CORUN names the command, KERNELS the kernels.
 """
 
 import argparse
@@ -29,10 +31,10 @@ import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from champsim import CLOCK_MHZ, Bench, build, cycles, machine, of_order, simulate
+from champsim import CLOCK_MHZ, LLC_KIB_A_CORE, Bench, build, cycles, machine, of_order, simulate
 
 ROOT = Path(__file__).resolve().parent.parent
-# Programs that press on the last-level cache or the memory: kernel, MiB, rounds.
+# Programs that press on the last-level cache or the memory: kernel, MiB on a machine of two cores, rounds.
 STRESSORS = {
     "stream": ("walk", 4, 100_000),
     "writer": ("triad", 6, 100_000),
@@ -49,16 +51,20 @@ def options():
     parser.add_argument("--instructions", type=int, default=3_000_000, help="instructions of each that are run")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--pairs", type=int, default=16, help="random pairs, and as many of a program beside a stressor")
+    parser.add_argument("--cores", type=int, default=2, help="cores of the machine; as many programs run together")
     parser.add_argument("--orders", type=int, default=1, help="random orders of physical pages in which each is run")
-    return parser.parse_intermixed_args()
+    given = parser.parse_intermixed_args()
+    if given.cores < 2:
+        parser.error("--cores: programs run together on two cores at least")
+    return given
 
 
 # Programs.
 
 
 class Programs:
-    def __init__(self, folder, skip, instructions):
-        self.folder, self.skip, self.instructions = folder, skip, instructions
+    def __init__(self, folder, skip, instructions, cores):
+        self.folder, self.skip, self.instructions, self.cores = folder, skip, instructions, cores
         self.corun = str(Path(os.environ.get("CORUN", ROOT / "target/release/corun")).resolve())
         self.kernels = os.environ.get("KERNELS", str(ROOT / "target/release/examples/kernels"))
         for name in ["profiles", "traces"]:
@@ -74,7 +80,7 @@ class Programs:
             if alone and not path.stem.startswith("kernel-") and length >= self.skip + self.instructions:
                 found[path.stem] = command
         for name, (kernel, size, rounds) in STRESSORS.items():
-            found[name] = [self.kernels, kernel, str(size), str(rounds)]
+            found[name] = [self.kernels, kernel, str(size * self.cores / 2), str(rounds)]
         return {name: found[name] for name in wanted or found}
 
     def record(self, name, command):
@@ -153,6 +159,14 @@ def pairs(names, count):
     return beside + chance.sample(possible, min(count, len(possible)))
 
 
+def groups(names, size, count):
+    """So many groups of programs and stressors, drawn at random. None is in a second group as long as there are others enough."""
+    chance, drawn = random.Random(7), []
+    while len(drawn) < size * count and len(names) >= size:
+        drawn += chance.sample(sorted(names), len(names) // size * size)
+    return [tuple(drawn[at : at + size]) for at in range(0, min(len(drawn), size * count), size)]
+
+
 def estimate(middle, by_order):
     """A figure, from the least to the most that it is in any order of pages. Of one order it is exact."""
     orders = len(by_order)
@@ -186,11 +200,12 @@ def main():
     folder = given.folder
     folder.mkdir(parents=True, exist_ok=True)
     orders = range(1, given.orders + 1)
-    simulators = {cores: [build(given.champsim, folder, cores, order) for order in orders] for cores in (1, 2)}
-    figures = kept(folder / "figures.json", lambda: Bench(folder, simulators[1][0], simulators[2][0]).measure())
+    llc_kib = given.cores * LLC_KIB_A_CORE
+    simulators = {cores: [build(given.champsim, folder, cores, order, llc_kib) for order in orders] for cores in (1, 2, given.cores)}
+    figures = kept(folder / "figures.json", lambda: Bench(folder, simulators[1][0], simulators[2][0], llc_kib).measure())
     print(json.dumps(figures, indent=1), file=sys.stderr)
-    (folder / "machine.toml").write_text(machine(figures))
-    programs = Programs(folder, given.skip, given.instructions)
+    (folder / "machine.toml").write_text(machine(figures, given.cores, llc_kib))
+    programs = Programs(folder, given.skip, given.instructions, given.cores)
     commands = programs.commands(given.programs)
     simulated = folder / "simulated"
     simulated.mkdir(exist_ok=True)
@@ -213,12 +228,16 @@ def main():
             return name, None
 
     with ThreadPoolExecutor(given.jobs) as pool:
-        phases = {name: by_order for name, by_order in pool.map(alone, commands) if by_order}
-        together = pairs(list(phases), given.pairs)
-        groups = list(zip(together, pool.map(run, together)))
+        # Of larger groups the members alone run alone; of pairs all do.
+        drawn = groups(commands, given.cores, given.pairs) if given.cores > 2 else []
+        wanted = sorted(set(itertools.chain(*drawn))) if drawn else commands
+        phases = {name: by_order for name, by_order in pool.map(alone, wanted) if by_order}
+        whole = [group for group in drawn if phases.keys() >= set(group)]
+        together = whole if drawn else pairs(list(phases), given.pairs)
+        ran_together = list(zip(together, pool.map(run, together)))
     by_member = lambda by_order: list(zip(*map(cycles, by_order), strict=True))
     took = {name: by_member(by_order)[0] for name, by_order in phases.items()}
-    held = document(took, [(pair, by_member(by_order)) for pair, by_order in groups])
+    held = document(took, [(pair, by_member(by_order)) for pair, by_order in ran_together])
     (folder / "measured.json").write_text(json.dumps(held, indent=1))
     judged, branches = folder / "profiles-with-first-touches", folder / "profiles-with-its-branches"
     for made in (folder / "pages", judged, branches):

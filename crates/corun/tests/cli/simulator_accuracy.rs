@@ -4,12 +4,14 @@
 use std::path::Path;
 use std::process::Command;
 
+use corun_machine::Machine;
 use corun_profile::{CoreDetail, Phase, Profile, ProfileData};
 use serde_json::{Value, json};
 
 use crate::fixture::Fixture;
 
 const NAMES: [&str; 2] = ["sort", "xz"];
+const FOUR: [&str; 4] = ["cc1", "gawk", "sort", "xz"];
 
 fn repository() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
@@ -34,6 +36,10 @@ fn pretend_in_order(fixture: &Fixture, order: &str, cycles: &[u64], mispredicted
 
 /// Simulators, figures of one, and recordings of two programs.
 fn prepared() -> Fixture {
+    prepared_with(&NAMES)
+}
+
+fn prepared_with(names: &[&str]) -> Fixture {
     let fixture = Fixture::new();
     for folder in ["profiles", "traces"] {
         std::fs::create_dir_all(fixture.path("folder").join(folder)).unwrap();
@@ -49,7 +55,7 @@ fn prepared() -> Fixture {
         }, "loaded": [[0.005, 210.0], [0.03, 240.0], [0.08, 570.0]],
     });
     fixture.write("folder/figures.json", &figures.to_string());
-    for name in NAMES {
+    for name in names {
         let profile = repository().join("profiles").join(format!("{name}.toml"));
         let text = std::fs::read_to_string(profile).unwrap();
         fixture.write(&format!("folder/profiles/{name}.toml"), &text);
@@ -74,12 +80,16 @@ fn judged(fixture: &Fixture) {
 
 /// In so many orders of pages.
 fn judged_in(fixture: &Fixture, orders: &str) {
+    judged_with(fixture, &[&["--orders", orders], &NAMES[..]].concat());
+}
+
+fn judged_with(fixture: &Fixture, words: &[&str]) {
     let done = Command::new("python3")
         .arg(repository().join("scripts/simulator-accuracy.py"))
         .arg(fixture.path("no-checkout"))
         .arg(fixture.path("folder"))
-        .args(["--pairs", "1", "--orders", orders])
-        .args(NAMES)
+        .args(["--pairs", "1"])
+        .args(words)
         .env("CORUN", env!("CARGO_BIN_EXE_corun"))
         .output()
         .unwrap();
@@ -156,6 +166,30 @@ fn times_in_several_orders_of_pages_are_means() {
         assert!(near(&measured["low"], low) && near(&measured["high"], high), "{measured}");
         assert_eq!(member["clear"], mean > 1.0);
     }
+}
+
+/// The one group that four programs make, on a machine of four cores: in whatever order they were drawn, the first takes 1.5
+/// times as long as alone, the next 2.
+#[test]
+fn more_cores_run_larger_groups_under_a_larger_cache() {
+    let fixture = prepared_with(&FOUR);
+    pretend(&fixture, &[4_500_000, 6_000_000, 7_500_000, 9_000_000], 90_000);
+    judged_with(&fixture, &[&["--cores", "4"], &FOUR[..]].concat());
+    let found = document(&fixture, "accuracy.json");
+    assert_eq!(found["groups"].as_array().unwrap().len(), 1);
+    let members = found["groups"][0]["members"].as_array().unwrap();
+    let mut names: Vec<&str> = members.iter().map(|one| one["name"].as_str().unwrap()).collect();
+    names.sort_unstable();
+    assert_eq!(names, FOUR);
+    for (member, slowdown) in members.iter().zip([1.5, 2.0, 2.5, 3.0]) {
+        let measured = member["measured_slowdown"]["median"].as_f64().unwrap();
+        assert!((measured - slowdown).abs() < 1e-9, "{member}");
+        assert!(member["predicted_slowdown"].as_f64().unwrap() >= 1.0, "{member}");
+    }
+    let machine = fixture.path("folder/machine.toml");
+    let machine = Machine::from_toml(&std::fs::read_to_string(machine).unwrap(), "").unwrap();
+    assert_eq!((machine.cores().len(), machine.llcs().len()), (4, 1));
+    assert_eq!(machine.llcs()[0].cache.unwrap().size_bytes, 1 << 20);
 }
 
 /// 240 cycles are 60 ns; three touches in a whole program are next to nothing.
