@@ -148,16 +148,19 @@ impl MissRateCurve {
     /// all there, and a loop through all of it misses no more, but curve and footprint are both recorded with an error.
     #[must_use]
     pub fn with_footprint(&self, bytes: u64) -> Self {
-        // The first two points tell what lies below them.
-        let [_, second, .., last] = &self.points[..] else { return self.clone() };
-        if bytes <= second.bytes || bytes >= last.bytes {
+        let [first, second, .., last] = &self.points[..] else { return self.clone() };
+        // The first two points tell what lies below them, and that stays as it is: between them another one keeps their rate.
+        let is_between = bytes <= second.bytes;
+        let keeps = !is_between || (bytes > first.bytes + 1 && first.mpki == second.mpki);
+        if !keeps || bytes >= last.bytes {
             return self.clone();
         }
+        let flat_to = is_between.then(|| CurvePoint { bytes: bytes - 1, mpki: first.mpki });
         let beyond = bytes as f64 * (1.0 + BEYOND_FOOTPRINT);
         let at = CurvePoint { bytes, mpki: self.mpki(beyond).value };
         let below = self.points.iter().filter(|point| point.bytes < bytes);
         let above = self.points.iter().filter(|point| point.bytes as f64 > beyond);
-        Self::from_checked(below.chain([&at]).chain(above).copied().collect())
+        Self::from_checked(below.chain(&flat_to).chain([&at]).chain(above).copied().collect())
     }
 
     fn below(&self, bytes: f64) -> f64 {

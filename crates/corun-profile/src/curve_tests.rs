@@ -40,6 +40,12 @@ fn what_fits_a_footprint_hits_there_though_its_step_was_seen_a_little_beyond() {
     assert_eq!(triad.mpki(50_553_600.0).value, 5.5);
     assert_eq!(triad.mpki(50_331_648.0).value, 111.0);
     assert_eq!(triad.points()[3], CurvePoint { bytes: 1 << 33, mpki: 5.5 });
+    // Of a loop through one array, which begins within the last page of the first point's rate.
+    let walk = [(1024, 71.4), (1_572_864, 71.4), (1_589_248, 8.2), (1 << 33, 8.2)];
+    let walk = curve(&walk).with_footprint(1_568_128);
+    for (bytes, mpki) in [(64, 71.4), (1 << 20, 71.4), (1_568_128, 8.2), (1 << 21, 8.2)] {
+        assert_eq!(walk.mpki(bytes as f64).value, mpki, "{bytes}");
+    }
     // Reuses far beyond what a phase touches itself go to lines of phases before it.
     let far = curve(&[(500, 5.0), (1000, 4.0), (2000, 3.0), (4000, 2.0)]);
     let read = far.with_footprint(2000).mpki(2000.0).value;
