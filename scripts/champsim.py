@@ -154,7 +154,7 @@ class Bench:
     """Measures the simulator by traces of a few hundred thousand instructions."""
 
     def __init__(self, folder, one, two, llc_kib):
-        self.folder, self.one, self.two, self.llc_kib = folder / "loops", one, two, llc_kib
+        self.folder, self.one, self.two = folder / "loops", one, two
         # Lines that readers go round through, twice what the last cache holds, and loads of the chase beside them until they
         # have seen all of their pages. Only where they read a line in more than 60 cycles they have not by then.
         self.read_lines = 2 * llc_kib * 1024 // LINE

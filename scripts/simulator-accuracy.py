@@ -5,7 +5,7 @@
                                  [--cores N] [PROGRAM ...]
 
 CHAMPSIM is a checkout of ChampSim (github.com/ChampSim/ChampSim, tried with commit 2ff25011) in which `make` works. It is
-built twice an order of pages (below), with one core and with two that share the last-level cache, without prefetchers. The shipped programs of one
+built for each order of pages (below), with one core and with two or more that share the last-level cache, without prefetchers. The shipped programs of one
 process and one thread are recorded from one instruction to another, as a profile and as the trace that the simulator runs;
 FOLDER/inputs is what `scripts/record-library.sh -p` makes. The simulator's latencies, widths and rates are found by traces
 written by hand, as `corun calibrate` finds a machine's by loops, and make FOLDER/machine.toml. Then each program runs alone
@@ -14,7 +14,7 @@ once with as many mispredicted branches as the simulator's predictor made of the
 recording's. No noise: two runs give the same bytes. The simulator gives physical pages out in a random order, which decides
 in what sets of the last cache they lie: with --orders all run in so many orders, and times are means over them. With --cores 8
 the machine has eight cores, a last cache of four times the size and the same memory, and --pairs is how many groups of eight
-programs run together. What is there already in FOLDER is not made again. CORUN names the command, KERNELS the kernels.
+programs run together. What is there already in FOLDER, which is for one number of cores, is not made again. CORUN names the command, KERNELS the kernels.
 """
 
 import argparse
@@ -162,9 +162,9 @@ def pairs(names, count):
 def groups(names, size, count):
     """So many groups of programs and stressors, drawn at random. None is in a second group as long as there are others enough."""
     chance, drawn = random.Random(7), []
-    while len(drawn) < size * count and len(names) >= size:
+    while len(drawn) < size * count:
         drawn += chance.sample(sorted(names), len(names) // size * size)
-    return [tuple(drawn[at : at + size]) for at in range(0, min(len(drawn), size * count), size)]
+    return [tuple(drawn[at : at + size]) for at in range(0, size * count, size)]
 
 
 def estimate(middle, by_order):
@@ -200,6 +200,8 @@ def main():
     folder = given.folder
     folder.mkdir(parents=True, exist_ok=True)
     orders = range(1, given.orders + 1)
+    if kept(folder / "cores.json", lambda: given.cores) != given.cores:
+        sys.exit(f"{folder} was made with another --cores")
     llc_kib = given.cores * LLC_KIB_A_CORE
     simulators = {cores: [build(given.champsim, folder, cores, order, llc_kib) for order in orders] for cores in (1, 2, given.cores)}
     figures = kept(folder / "figures.json", lambda: Bench(folder, simulators[1][0], simulators[2][0], llc_kib).measure())
@@ -207,6 +209,8 @@ def main():
     (folder / "machine.toml").write_text(machine(figures, given.cores, llc_kib))
     programs = Programs(folder, given.skip, given.instructions, given.cores)
     commands = programs.commands(given.programs)
+    if given.cores > 2 and len(commands) < given.cores:
+        sys.exit(f"--cores {given.cores}: there are {len(commands)} programs to run together")
     simulated = folder / "simulated"
     simulated.mkdir(exist_ok=True)
 
@@ -229,11 +233,13 @@ def main():
 
     with ThreadPoolExecutor(given.jobs) as pool:
         # Of larger groups the members alone run alone; of pairs all do.
-        drawn = groups(commands, given.cores, given.pairs) if given.cores > 2 else []
-        wanted = sorted(set(itertools.chain(*drawn))) if drawn else commands
+        larger = groups(commands, given.cores, given.pairs) if given.cores > 2 else None
+        wanted = commands if larger is None else sorted(set(itertools.chain(*larger)))
         phases = {name: by_order for name, by_order in pool.map(alone, wanted) if by_order}
-        whole = [group for group in drawn if phases.keys() >= set(group)]
-        together = whole if drawn else pairs(list(phases), given.pairs)
+        if larger is None:
+            together = pairs(list(phases), given.pairs)
+        else:
+            together = [group for group in larger if phases.keys() >= set(group)]
         ran_together = list(zip(together, pool.map(run, together)))
     by_member = lambda by_order: list(zip(*map(cycles, by_order), strict=True))
     took = {name: by_member(by_order)[0] for name, by_order in phases.items()}

@@ -24,10 +24,31 @@ const GIVEN_UP: u8 = 0;
 #[derive(Debug)]
 pub struct Launch {
     pid: u32,
-    /// Until it was let go.
-    go: Option<OwnedFd>,
+    go: Go,
     /// Waits with the child until it has become the program, or could not.
-    starter: Option<JoinHandle<io::Result<Child>>>,
+    starter: JoinHandle<io::Result<Child>>,
+}
+
+/// What the process waits for. Processes that were made later and wait as well have copies of the descriptor, so that closing it
+/// tells nobody: a word does.
+#[derive(Debug)]
+struct Go(Option<OwnedFd>);
+
+impl Go {
+    fn tell(mut self) -> io::Result<()> {
+        if let Some(go) = self.0.take() {
+            rustix::io::write(&go, &[GO])?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Go {
+    fn drop(&mut self) {
+        if let Some(go) = self.0.take() {
+            let _ = rustix::io::write(&go, &[GIVEN_UP]);
+        }
+    }
 }
 
 impl Launch {
@@ -58,9 +79,7 @@ impl Launch {
         let starter = std::thread::spawn(move || command.spawn());
         let mut pid = [0; 4];
         match rustix::io::read(&told, &mut pid) {
-            Ok(4) => {
-                Ok(Self { pid: u32::from_ne_bytes(pid), go: Some(go), starter: Some(starter) })
-            }
+            Ok(4) => Ok(Self { pid: u32::from_ne_bytes(pid), go: Go(Some(go)), starter }),
             // The child was never made.
             Ok(_) => match joined(starter) {
                 Err(error) => Err(error),
@@ -91,21 +110,9 @@ impl Launch {
     /// # Errors
     ///
     /// When there is no such program or it may not be run.
-    pub fn start(mut self) -> io::Result<Child> {
-        let (Some(go), Some(starter)) = (self.go.take(), self.starter.take()) else {
-            return Err(io::ErrorKind::Other.into());
-        };
-        rustix::io::write(&go, &[GO])?;
-        joined(starter)
-    }
-}
-
-impl Drop for Launch {
-    /// Processes that were made later and wait as well have copies of the descriptor: that it is closed here tells nobody.
-    fn drop(&mut self) {
-        if let Some(go) = self.go.take() {
-            let _ = rustix::io::write(&go, &[GIVEN_UP]);
-        }
+    pub fn start(self) -> io::Result<Child> {
+        self.go.tell()?;
+        joined(self.starter)
     }
 }
 
@@ -157,10 +164,10 @@ mod tests {
 
     #[test]
     fn one_that_is_given_up_ends() {
-        let mut launch = prepare("sleep", &["1000"]);
+        let launch = prepare("sleep", &["1000"]);
         let later = prepare("true", &[]);
-        let (pid, starter) = (launch.pid, launch.starter.take().unwrap());
-        drop(launch);
+        let (pid, starter) = (launch.pid, launch.starter);
+        drop(launch.go);
         assert!(starter.join().unwrap().is_err());
         assert!(facts(&Roots::default(), pid, pid).is_err());
         assert!(later.start().unwrap().wait().unwrap().success());

@@ -38,10 +38,6 @@ pub struct Attached {
     machine: Arc<Machine>,
 }
 
-fn machine_of(hello: &Hello) -> Result<Machine, MachineError> {
-    Machine::from_toml(&hello.machine, "the daemon's machine")
-}
-
 /// A daemon that is there.
 struct Connection {
     stream: BufReader<UnixStream>,
@@ -115,6 +111,10 @@ impl Attached {
             }
         }
     }
+}
+
+fn machine_of(hello: &Hello) -> Result<Machine, MachineError> {
+    Machine::from_toml(&hello.machine, "the daemon's machine")
 }
 
 impl Connection {
