@@ -40,6 +40,7 @@ clock_alone_mhz = 4200.0
 clock_burst_mhz = 4300.0
 large_predictor_share = 0.75
 outstanding_llc_hits = 32
+store_buffer = 114
 page_walk_cycles = 30.0
 memory_page_walk_cycles = 200.0
 memory_page_walk_pages = 32768
@@ -200,6 +201,7 @@ fn errors_in_measured_parts_name_their_field() {
         ("busy_share = 0.01", "busy_share = 1.5", "measurement.busy_share", "found 1.5"),
         ("= 4200.0", "= 0.0", "core_type[0].clock_alone_mhz", "found 0"),
         ("_share = 0.75", "_share = 1.1", "core_type[0].large_predictor_share", "found 1.1"),
+        ("store_buffer = 114", "store_buffer = 0", "core_type[0].store_buffer", "found 0"),
         ("_hits = 32", "_hits = 0", "core_type[0].outstanding_llc_hits", "found 0"),
         ("_walk_cycles = 30.0", "_walk_cycles = -1.0", "core_type[0].page_walk_cycles", "found -1"),
         (

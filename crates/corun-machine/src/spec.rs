@@ -291,6 +291,8 @@ pub struct CoreType {
     /// Reorder-buffer entries; 0 for an in-order core.
     #[serde(default = "default_reorder_buffer")]
     pub reorder_buffer: u32,
+    /// Stores that have not left for the first level yet, at most. Absent: a fifth of the reorder buffer.
+    pub store_buffer: Option<u32>,
     /// Misses a core can have outstanding to the LLC or memory at a time.
     #[serde(default = "default_outstanding")]
     pub outstanding_misses: u32,
@@ -353,6 +355,7 @@ impl CoreType {
             large_predictor_share: None,
             fuses_branches: true,
             runs_wrong_path: true,
+            store_buffer: None,
             outstanding_llc_hits: None,
             page_walk_cycles: None,
             memory_page_walk_cycles: None,

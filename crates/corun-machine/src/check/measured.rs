@@ -82,6 +82,9 @@ pub(super) fn core_type(one: &CoreType, at: &str) -> Checked {
     if let Some(share) = one.large_predictor_share {
         within(format!("{at}.large_predictor_share"), share, &SHARE)?;
     }
+    if let Some(stores) = one.store_buffer {
+        not_zero(format!("{at}.store_buffer"), u64::from(stores))?;
+    }
     if let Some(hits) = one.outstanding_llc_hits {
         not_zero(format!("{at}.outstanding_llc_hits"), u64::from(hits))?;
     }

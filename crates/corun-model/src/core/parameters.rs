@@ -119,7 +119,7 @@ impl CoreParameters {
             // Load and store queues are about half and a third of today's reorder buffers (Golden Cove:
             // 192 and 114 of 512; Zen 4: 136 and 64 of 320).
             loads: (reorder_buffer * 2 / 5).max(4),
-            stores: (reorder_buffer / 5).max(4),
+            stores: core.store_buffer.map_or((reorder_buffer / 5).max(4), |stores| stores as usize),
             units: units(width, &execution),
             latency: latencies(&execution),
             refill: whole(core.branch_penalty_cycles),
