@@ -281,6 +281,17 @@ def large_predictor_share(figures):
     return min(1, max(0, share))
 
 
+def outstanding_misses(figures):
+    """By Little's law the rate of independent loads times what one takes at that traffic; `misses` is that with the idle latency."""
+    idle = figures["memory"]
+    lines_a_cycle = figures["misses"] / idle
+    at = [(0, idle), *figures["loaded"]]
+    after = next((i for i, (lines, _) in enumerate(at) if lines >= lines_a_cycle), len(at) - 1)
+    (before, quick), (behind, slow) = at[after - 1], at[after]
+    part = min(1, (lines_a_cycle - before) / (behind - before))
+    return round(lines_a_cycle * (quick + part * (slow - quick)))
+
+
 OPERATIONS = [f"{name}_cycles" for name in "integer_multiply integer_divide fp_add fp_multiply fp_divide fp_multiply_add vector_add".split()]
 KERNEL_COSTS = [f"{name}_ns" for name in "file_fault system_call file_call mapping_call sleeping_call".split()]
 KERNEL_COSTS += ["transfer_ns_per_byte", "file_write_ns_per_byte", "process_ns"]
@@ -310,7 +321,9 @@ fetch_width = {FETCH_WIDTH}.0
 reorder_buffer = {REORDER_BUFFER}
 fuses_branches = false
 runs_wrong_path = false
-outstanding_misses = {round(figures["misses"])}
+# A store leaves once it is sent, whether its line is there or not.
+store_buffer = 4096
+outstanding_misses = {outstanding_misses(figures)}
 outstanding_llc_hits = {round(figures["llc_hits"])}
 branch_penalty_cycles = {figures["penalty"]:.2f}
 large_predictor_share = {large_predictor_share(figures):.3f}

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use corun_machine::{BandwidthKind, Machine};
 
 use crate::bandwidth::loaded::Latency;
-use crate::bandwidth::{LimitBandwidth, morad};
+use crate::bandwidth::{LimitBandwidth, OwnWait, morad};
 use crate::contention;
 use crate::error::ModelError;
 use crate::options::ModelOptions;
@@ -46,6 +46,7 @@ struct Part {
     way: u32,
     /// What it would draw alone, then what is left of it; bytes a second.
     bytes_per_s: f64,
+    own: OwnWait,
     /// Requests sent again for each that a controller took.
     retries: f64,
 }
@@ -61,6 +62,7 @@ pub(crate) struct DomainScratch {
     sorted_for: u64,
     sorted_ways: Vec<u32>,
     solo: Vec<f64>,
+    own: Vec<OwnWait>,
     /// How busy flows would keep a domain in which they do not queue.
     queued: Vec<f64>,
     /// By domain what its flows would have drawn alone when it was solved last, and what they got: of co-runs that follow
@@ -72,21 +74,23 @@ pub(crate) struct DomainScratch {
 #[derive(Debug, Default)]
 struct Solved {
     solo: Vec<f64>,
+    own: Vec<OwnWait>,
     shared: Vec<f64>,
 }
 
 impl Solved {
-    /// What flows get that alone would draw `solo`, which is taken.
+    /// What flows get that alone would draw `solo` and wait so for themselves; both are taken.
     fn shared(
         &mut self,
-        solo: &mut Vec<f64>,
+        (solo, own): (&mut Vec<f64>, &mut Vec<OwnWait>),
         latency: &Latency,
         model: &dyn LimitBandwidth,
     ) -> &[f64] {
-        if self.solo != *solo {
+        if self.solo != *solo || self.own != *own {
             std::mem::swap(&mut self.solo, solo);
+            std::mem::swap(&mut self.own, own);
             self.shared.resize(self.solo.len(), 0.0);
-            model.through(&self.solo, latency, &mut self.shared);
+            model.through(&self.solo, &self.own, latency, &mut self.shared);
         }
         &self.shared
     }
@@ -215,17 +219,17 @@ impl Domains {
         flow: usize,
         from: (usize, usize),
         home: &[f64],
-        bytes_per_s: f64,
+        (bytes_per_s, own): (f64, OwnWait),
     ) -> (u32, f64) {
         let pages: f64 = home.iter().sum();
         if pages <= 0.0 {
-            self.add(scratch, flow, from, bytes_per_s);
+            self.add(scratch, flow, from, (bytes_per_s, own));
             return (1, bytes_per_s);
         }
         let mut added = (0, 0.0);
         for (node, &here) in home.iter().enumerate().filter(|(_, here)| **here > 0.0) {
             added = (added.0 + 1, bytes_per_s * here / pages);
-            self.add(scratch, flow, (from.0, node), added.1);
+            self.add(scratch, flow, (from.0, node), (added.1, own));
         }
         added
     }
@@ -236,10 +240,10 @@ impl Domains {
         scratch: &mut DomainScratch,
         flow: usize,
         (cpu, node): (usize, usize),
-        bytes_per_s: f64,
+        (bytes_per_s, own): (f64, OwnWait),
     ) {
         let way = self.way_of[cpu * self.nodes + node];
-        scratch.parts.push(Part { flow: flow as u32, way, bytes_per_s, retries: 0.0 });
+        scratch.parts.push(Part { flow: flow as u32, way, bytes_per_s, own, retries: 0.0 });
     }
 
     /// Sends all parts through their domains. A domain sees what the domains before it let
@@ -254,7 +258,7 @@ impl Domains {
         retries: &mut [f64],
     ) {
         self.sort(scratch);
-        let DomainScratch { parts, starts, members, solo, queued, solved, .. } = scratch;
+        let DomainScratch { parts, starts, members, solo, own, queued, solved, .. } = scratch;
         for (domain, &peak) in self.peaks.iter().enumerate() {
             let members = &members[starts[domain] as usize..starts[domain + 1] as usize];
             if members.is_empty() {
@@ -262,13 +266,17 @@ impl Domains {
             }
             // Parts of one flow stand side by side; to the domain they are one.
             solo.clear();
+            own.clear();
             let mut last = None;
             for &part in members {
                 let part = &parts[part as usize];
                 let share = part.bytes_per_s / peak;
                 match solo.last_mut() {
                     Some(sum) if last == Some(part.flow) => *sum += share,
-                    _ => solo.push(share),
+                    _ => {
+                        solo.push(share);
+                        own.push(part.own);
+                    }
                 }
                 last = Some(part.flow);
             }
@@ -283,7 +291,7 @@ impl Domains {
                 }
                 _ => None,
             };
-            let shared = solved[domain].shared(solo, &self.latency[domain], model);
+            let shared = solved[domain].shared((solo, own), &self.latency[domain], model);
             if self.controllers[domain] {
                 let busy = busy.unwrap_or_else(|| shared.iter().sum());
                 let again = contention::retries_per_request(busy);
@@ -312,7 +320,7 @@ impl Domains {
         through: &mut [f64],
     ) {
         self.sort(scratch);
-        let DomainScratch { starts, members, solo, solved, .. } = scratch;
+        let DomainScratch { parts, starts, members, solo, own, solved, .. } = scratch;
         for (domain, &peak) in self.peaks.iter().enumerate() {
             let members = &members[starts[domain] as usize..starts[domain + 1] as usize];
             if members.is_empty() {
@@ -321,7 +329,9 @@ impl Domains {
             let share = |&flow: &u32| (through[flow as usize] / peak).min(self.solo_share);
             solo.clear();
             solo.extend(members.iter().map(share));
-            let shared = solved[domain].shared(solo, &self.latency[domain], model);
+            own.clear();
+            own.extend(members.iter().map(|&flow| parts[flow as usize].own));
+            let shared = solved[domain].shared((solo, own), &self.latency[domain], model);
             for (&flow, &got) in members.iter().zip(shared) {
                 let asked = through[flow as usize];
                 let kept = if asked > 0.0 { (got * peak / asked).min(1.0) } else { 1.0 };

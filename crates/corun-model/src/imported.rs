@@ -26,6 +26,9 @@ const PBBCACHE_LEAST: f64 = 1e-6;
 /// Sizes below the private cache of the measured machine that are tabulated, by halves.
 const HALVES: i32 = 8;
 
+/// [`Knot::foreseen_share`] of measured stalls, which do not tell how many misses were on their way at a time.
+const WAIT_UNKNOWN: f64 = 1.0;
+
 /// Figures as parts that can be taken to another machine. Cycles are those of the machine they
 /// were measured on, per instruction.
 #[derive(Debug, Clone, Copy)]
@@ -158,6 +161,7 @@ fn as_measured(parts: &Parts, on: &MeasuredOn, site: &Site) -> Knot {
         bytes: site.occupancy_bytes(parts.total_bytes),
         cpi: parts.cpi,
         memory_cpi: parts.memory_cpi,
+        waiting_cpi: parts.memory_cpi,
         llc_hit_cpi: parts.llc_cpi,
         memory_stalls: parts.raw_memory_stalls,
         total_stalls: parts.total_stalls,
@@ -166,6 +170,8 @@ fn as_measured(parts: &Parts, on: &MeasuredOn, site: &Site) -> Knot {
         misses_per_s: parts.mpkc * 1e-3 * on.clock_mhz * 1e6,
         bytes_per_s: parts.mb_per_s * 1e6,
         busy_bytes_per_s: parts.mb_per_s * 1e6,
+        foreseen_share: WAIT_UNKNOWN,
+        stretched_alone: 1.0,
     }
 }
 
@@ -190,8 +196,10 @@ fn moved(parts: &Parts, on: &MeasuredOn, site: &Site, here: bool) -> Knot {
         bytes: site.occupancy_bytes(parts.total_bytes),
         cpi: if here { parts.cpi } else { unstalled + other + llc_cpi + memory_cpi },
         memory_cpi,
+        waiting_cpi: memory_cpi,
         llc_hit_cpi: llc_cpi,
         mpki: parts.mpki,
+        foreseen_share: WAIT_UNKNOWN,
         ..Knot::default()
     };
     let bytes = parts.mb_per_s * 1e6 * parts.cpi / (on.clock_mhz * 1e6);

@@ -134,8 +134,10 @@ fn knot(phase: &Phase, site: &Site, occupancy: f64) -> (Knot, CpiStack) {
         llc_hit_cpi: (llc_epochs - memory_epochs).max(0.0) * exposed(llc) + llc_hits,
         memory_cpi: memory_epochs * exposed(memory) + misses.llc * share * 1e-3 * foreseen(memory),
         mpki: misses.llc,
+        foreseen_share: share,
         ..Knot::default()
     };
+    knot.waiting_cpi = knot.memory_cpi;
     stack.add(Cause::Llc, knot.llc_hit_cpi);
     stack.add(Cause::Memory, knot.memory_cpi);
     knot.cpi = stack.total();
@@ -175,8 +177,15 @@ pub(crate) fn finish(knot: &mut Knot, site: &Site, traffic: Traffic, unstalled: 
     let busy = site.busy_bytes(traffic);
     let of_core = traffic.cost(site.core_rates.as_ref()).unwrap_or(0.0) * clock;
     let least_cpi = (busy * clock / (site.solo_share * site.peak_bytes_per_s)).max(of_core);
+    knot.stretched_alone = 1.0;
     if least_cpi > knot.cpi {
-        knot.memory_cpi += least_cpi - knot.cpi;
+        let more = least_cpi - knot.cpi;
+        // So much longer its accesses wait for one another. Where all misses are hidden behind others, nobody can tell.
+        if knot.waiting_cpi > 0.0 {
+            knot.stretched_alone += more / knot.waiting_cpi;
+        }
+        knot.waiting_cpi += more;
+        knot.memory_cpi += more;
         knot.cpi = least_cpi;
     }
     let speed = clock / knot.cpi;

@@ -88,7 +88,7 @@ fn mapped_at(maps: &str, address: u64) -> Option<(&str, u64)> {
 }
 
 /// A point as it is written.
-type KeptPoint = (f64, [f64; CAUSES.len()], f64);
+type KeptPoint = (f64, [f64; CAUSES.len()], [f64; 2]);
 /// The replays of a phase as they are written, each with the key of its site.
 type KeptSites = Vec<(Key, Vec<KeptPoint>)>;
 
@@ -241,7 +241,11 @@ mod tests {
     use crate::known_replays::tests::{recording, site};
 
     fn point(of: f64) -> Point {
-        Point::new(of / 3.0, CAUSES.map(|cause| of / (cause as u32 as f64 + 1.1)), of * 1e-300)
+        Point::new(
+            of / 3.0,
+            CAUSES.map(|cause| of / (cause as u32 as f64 + 1.1)),
+            [of * 1e-300, of * 7.0],
+        )
     }
 
     #[test]

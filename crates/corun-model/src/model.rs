@@ -6,7 +6,7 @@ use corun_machine::Machine;
 use corun_profile::{Phase, Profile, ProfileData, Stretch, TABLE_INSTRUCTIONS};
 use rayon::prelude::*;
 
-use crate::bandwidth::{self, LimitBandwidth};
+use crate::bandwidth::{self, LimitBandwidth, OwnWait};
 use crate::domains::Domains;
 use crate::error::ModelError;
 use crate::imported;
@@ -78,7 +78,11 @@ impl Model {
         for (cpu, at) in machine.cpus().iter().enumerate() {
             let peak = domains.lowest_peak(cpu, at.node);
             let site = |sharers| {
-                let site = Site::of(&machine, cpu, peak, options.solo_share(), sharers)?;
+                let site = Site {
+                    has_measured_queue: options.bandwidth == BandwidthModel::Loaded
+                        && domains.passed(cpu, at.node).any(|domain| !domain.is_queue),
+                    ..Site::of(&machine, cpu, peak, options.solo_share(), sharers)?
+                };
                 // The papers' laws know no other lines than those of an LRU cache.
                 let lru = options.space != SpaceLaw::FillTime;
                 if lru {
@@ -412,7 +416,8 @@ impl Model {
             let cpu = flow.member.cpu;
             let bytes = asked(flow, &scratch.speeds, index);
             let from = (cpu, self.machine.cpus()[cpu].node);
-            self.domains.add_flow(&mut scratch.domains, index, from, flow.home, bytes);
+            let asked = (bytes, OwnWait::of(&flow.demand));
+            self.domains.add_flow(&mut scratch.domains, index, from, flow.home, asked);
         }
         let Scratch { domains, shares, retries, busy_threads, speeds, cpis, .. } = scratch;
         retries.clear();

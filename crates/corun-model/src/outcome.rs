@@ -12,6 +12,9 @@ pub struct Demand {
     pub execution_cpi: f64,
     /// Of all its cycles, those stalled on memory: what latency and bandwidth stretch.
     pub memory_cpi: f64,
+    /// What accesses to memory add that wait twice as long as now, each for itself: more than longer latency does, which all
+    /// have alike, where several are on their way at a time. As [`Self::memory_cpi`] where that is not known.
+    pub waiting_cpi: f64,
     /// Share of the memory stalls in all stalls, MS / TS (thesis, eq. 5.10), 0 to 1.
     pub memory_stall_share: f64,
     /// LLC accesses per 1000 instructions.
@@ -23,6 +26,11 @@ pub struct Demand {
     /// Bytes a second of traffic of the kind by which the peak was measured that keep the memory as busy: other than
     /// [`Self::bytes_per_s`] where the machine says what reads, and what written lines, take.
     pub busy_bytes_per_s: f64,
+    /// Share of its misses that prefetchers foresee: how many of these are on their way at a time is theirs to say.
+    pub foreseen_share: f64,
+    /// How many times as long as an idle memory takes its other misses take alone, since its core reads and writes no
+    /// faster: by so much they wait for one another. At least 1.
+    pub stretched_alone: f64,
     /// Was a figure read outside the measured range?
     pub extrapolated: bool,
 }
@@ -35,12 +43,27 @@ impl Demand {
             return self;
         }
         let cpi = self.cpi * self.bytes_per_s / bytes_per_s;
-        let busy_bytes_per_s = self.busy_bytes_per_s / self.bytes_per_s * bytes_per_s;
+        let kept = bytes_per_s / self.bytes_per_s;
         Self {
             cpi,
             memory_cpi: self.memory_cpi + cpi - self.cpi,
+            waiting_cpi: self.waiting_cpi + cpi - self.cpi,
             bytes_per_s,
-            busy_bytes_per_s,
+            busy_bytes_per_s: self.busy_bytes_per_s * kept,
+            // Requests that are held back do not wait in the memory.
+            stretched_alone: (self.stretched_alone * kept).max(1.0),
+            ..self
+        }
+    }
+
+    /// With what others feel of a program's memory traffic taken, figure by figure, from this demand or another: with
+    /// [`f64::min`] others are slowed by it no more than by either, with [`f64::max`] no less.
+    pub fn felt(self, other: &Self, of: fn(f64, f64) -> f64) -> Self {
+        Self {
+            bytes_per_s: of(self.bytes_per_s, other.bytes_per_s),
+            busy_bytes_per_s: of(self.busy_bytes_per_s, other.busy_bytes_per_s),
+            foreseen_share: of(self.foreseen_share, other.foreseen_share),
+            stretched_alone: of(self.stretched_alone, other.stretched_alone),
             ..self
         }
     }

@@ -1,5 +1,6 @@
 //! Stage B for those who ask for slowdowns and traffic alone: searches ask so for many co-runs of the same programs.
 
+use crate::bandwidth::OwnWait;
 use crate::model::Model;
 use crate::options::BandwidthModel;
 use crate::outcome::{Demand, Pace};
@@ -38,8 +39,8 @@ impl Model {
             let at = machine.cpus()[member.cpu];
             busy_threads[at.core] += 1;
             let from = (member.cpu, at.node);
-            let (parts, bytes_per_s) =
-                self.domains().add_flow(domains, index, from, home, demand.busy_bytes_per_s);
+            let asked = (demand.busy_bytes_per_s, OwnWait::of(demand));
+            let (parts, bytes_per_s) = self.domains().add_flow(domains, index, from, home, asked);
             has_one_part_each &= parts == 1;
             shares.push(bytes_per_s);
         }

@@ -5,9 +5,11 @@
 //! follows from what it asks for and from the share of the time in which the domain is idle. So every slowdown on an LLC
 //! follows from these two figures, whoever makes them what they are: a bound on all co-runs need not look at each.
 
+use crate::bandwidth::OwnWait;
 use crate::bandwidth::loaded::Latency;
 use crate::model::Model;
 use crate::options::{Compatibility, SpaceLaw};
+use crate::outcome::Demand;
 use crate::program::Member;
 use crate::stretch::{PassedDomain, Stretched};
 
@@ -56,7 +58,10 @@ impl Model {
         options.space == SpaceLaw::FillTime
             && options.compatibility == Compatibility::Own
             && !self.has_pipelines()
-            && self.bandwidth().part(0.5, &Latency::usual(), 0.5).is_some()
+            && self
+                .bandwidth()
+                .part(0.5, OwnWait::of(&Demand::default()), &Latency::usual(), 0.5)
+                .is_some()
     }
 
     /// Seconds for which lines stay where what a member holds of its LLC bends, rising; beyond the last it holds no
@@ -85,9 +90,7 @@ impl Model {
             let demand = table.demand(bytes);
             let line = self.stretched(member, &demand, 1);
             let (busy, ratio) = match &domain {
-                Some(domain) => {
-                    self.part_between(domain, demand.busy_bytes_per_s, hard.idle, soft.idle)?
-                }
+                Some(domain) => self.part_between(domain, &demand, hard.idle, soft.idle)?,
                 None => (0.0, 1.0),
             };
             let now = Suffered { line, ratio };
@@ -98,19 +101,19 @@ impl Model {
         Some(found)
     }
 
-    /// What a flow takes of a domain at the less idle end, and B / B' at the other.
+    /// For how much of the time a flow keeps a domain busy at the less idle end, and B / B' at the other.
     fn part_between(
         &self,
         domain: &PassedDomain,
-        bytes_per_s: f64,
+        demand: &Demand,
         least_idle: f64,
         most_idle: f64,
     ) -> Option<(f64, f64)> {
-        let asked = bytes_per_s / domain.peak_bytes_per_s;
+        let asked = demand.busy_bytes_per_s / domain.peak_bytes_per_s;
         let solo = asked.min(self.options().solo_share());
         let latency = self.domains().latency(domain.domain);
-        let part = |idle| self.bandwidth().part(solo, latency, idle);
-        let (least, most) = (part(least_idle)?, part(most_idle)?);
+        let part = |idle| self.bandwidth().part(solo, OwnWait::of(demand), latency, idle);
+        let (least, most) = (part(least_idle)?.busy, part(most_idle)?.through);
         Some((least, if most > 0.0 { (asked / most).max(1.0) } else { 1.0 }))
     }
 }

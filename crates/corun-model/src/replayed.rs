@@ -21,7 +21,7 @@ const NEAR: f64 = 0.01;
 /// which accesses the rounding of ranks catches.
 const LEAST_STEP_MPKI: f64 = 0.02;
 
-/// By how much more the second replay's memory latency is.
+/// By how much more the memory latency of further replays is, or how long accesses wait on average in them.
 const MORE_LATENCY: f64 = 0.5;
 
 /// What a phase takes an instruction where it misses so much.
@@ -31,17 +31,22 @@ pub(crate) struct Point {
     stack: CpiStack,
     /// Cycles that grow in proportion to the memory latency.
     memory: f64,
+    /// Cycles that accesses to memory add which wait for as long as the latency on average, each for itself. As those that
+    /// grow with the latency where the machine does not say how long they wait.
+    waiting: f64,
 }
 
 impl Point {
     /// From what [`Self::figures`] gave.
-    pub(crate) fn new(mpki: f64, cycles: [f64; CAUSES.len()], memory: f64) -> Self {
-        Self { mpki, stack: CpiStack::of_cycles(cycles), memory }
+    pub(crate) fn new(mpki: f64, cycles: [f64; CAUSES.len()], memory: [f64; 2]) -> Self {
+        let [memory, waiting] = memory;
+        Self { mpki, stack: CpiStack::of_cycles(cycles), memory, waiting }
     }
 
-    /// Misses per 1000 instructions, cycles an instruction by cause, and those that grow with the memory latency.
-    pub(crate) fn figures(&self) -> (f64, [f64; CAUSES.len()], f64) {
-        (self.mpki, CAUSES.map(|cause| self.stack.of(cause)), self.memory)
+    /// Misses per 1000 instructions, cycles an instruction by cause, and those that grow with the memory latency and with how
+    /// long accesses wait.
+    pub(crate) fn figures(&self) -> (f64, [f64; CAUSES.len()], [f64; 2]) {
+        (self.mpki, CAUSES.map(|cause| self.stack.of(cause)), [self.memory, self.waiting])
     }
 }
 
@@ -61,7 +66,7 @@ pub(crate) fn table(
         let mut mpki = kept;
         // Lines grow older the slower the program runs, and more of them are gone then.
         for _ in 0..if ages.is_empty() { 0 } else { AGE_ROUNDS } {
-            let cpi = between(points, mpki).0.total();
+            let cpi = between(points, mpki).stack.total();
             mpki = kept + ages.lost(site, bytes, cpi);
         }
         knot(phase, site, (bytes, mpki, kernel), points)
@@ -121,7 +126,7 @@ fn knot(
     (bytes, mpki, kernel): (f64, f64, f64),
     points: &[Point],
 ) -> (Knot, CpiStack) {
-    let (mut stack, memory) = between(points, mpki);
+    let Point { mut stack, memory, waiting, .. } = between(points, mpki);
     stack.add(Cause::Kernel, kernel);
     let cpi = stack.total();
     let cleared = phase.cleared_mpki(site.curve_bytes(bytes).max(1.0));
@@ -129,6 +134,7 @@ fn knot(
         bytes,
         cpi,
         memory_cpi: memory.min(cpi),
+        waiting_cpi: waiting.min(cpi),
         llc_hit_cpi: stack.of(Cause::Llc),
         mpki: mpki + cleared,
         ..Knot::default()
@@ -175,7 +181,7 @@ pub(crate) fn points(phase: &Phase, sampled: &SampledPhase, site: &Site) -> Vec<
     let predictors = predictors(phase, sampled, site);
     let mut at = |mpki: f64| {
         let view = view(phase, filling, site, mpki * 1e-3);
-        mixed_point(&mut replays, &view, mpki, &predictors)
+        mixed_point(&mut replays, &view, (mpki, site.has_measured_queue), &predictors)
     };
     let mut points = vec![at(most)];
     if most - least > LEAST_STEP_MPKI {
@@ -246,17 +252,18 @@ fn predictors(phase: &Phase, sampled: &SampledPhase, site: &Site) -> Vec<Predict
 fn mixed_point(
     replays: &mut Replays<'_>,
     view: &MemoryView,
-    mpki: f64,
+    (mpki, waits): (f64, bool),
     predictors: &[PredictorShare],
 ) -> Point {
-    let mut mixed = Point { mpki, stack: CpiStack::default(), memory: 0.0 };
+    let mut mixed = Point { mpki, stack: CpiStack::default(), memory: 0.0, waiting: 0.0 };
     for predictor in predictors {
-        let one = point(replays, view, mpki, predictor);
+        let one = point(replays, view, (mpki, waits), predictor);
         if predictor.share == 1.0 {
             return one;
         }
         mixed.stack.add_times(&one.stack, predictor.share);
         mixed.memory += predictor.share * one.memory;
+        mixed.waiting += predictor.share * one.waiting;
     }
     mixed
 }
@@ -265,23 +272,24 @@ fn mixed_point(
 fn point(
     replays: &mut Replays<'_>,
     view: &MemoryView,
-    mpki: f64,
+    (mpki, waits): (f64, bool),
     predictor: &PredictorShare,
 ) -> Point {
     let view = MemoryView { mispredicted: predictor.marks, ..*view };
     let stack = replays.whole(&view);
-    let slower = MemoryView {
-        memory_cycles: (f64::from(view.memory_cycles) * (1.0 + MORE_LATENCY)).round() as u32,
-        ..view
-    };
-    let memory = (replays.whole(&slower).total() - stack.total()) / MORE_LATENCY;
+    let more_cycles = (f64::from(view.memory_cycles) * MORE_LATENCY).round() as u32;
+    let slower = MemoryView { memory_cycles: view.memory_cycles + more_cycles, ..view };
+    let waiting = MemoryView { memory_wait_cycles: more_cycles, ..view };
+    let mut more = |view| ((replays.whole(&view).total() - stack.total()) / MORE_LATENCY).max(0.0);
+    let memory = more(slower);
+    let waiting = if waits { more(waiting) } else { memory };
     // Branches of the traces are a sample, those of the phase are counted better.
     let counts = (predictor.found, predictor.counted);
     let refill_cycles = replays.refill_cycles();
     let stack = mispredicting(counts, stack, refill_cycles, || {
         replays.whole(&MemoryView { mispredicted: Marks::default(), ..view })
     });
-    Point { mpki, stack, memory: memory.max(0.0) }
+    Point { mpki, stack, memory, waiting }
 }
 
 /// Mispredicted branches an instruction that count beside those of the traces, and cost the way through the
@@ -312,17 +320,18 @@ fn mispredicting(
     corrected.without_negatives()
 }
 
-fn between(points: &[Point], mpki: f64) -> (CpiStack, f64) {
+fn between(points: &[Point], mpki: f64) -> Point {
     let above = points.partition_point(|point| point.mpki >= mpki);
     let (Some(low), Some(high)) = (above.checked_sub(1).map(|at| points[at]), points.get(above))
     else {
-        let only = points[above.min(points.len() - 1)];
-        return (only.stack, only.memory);
+        return points[above.min(points.len() - 1)];
     };
     let part = (low.mpki - mpki) / (low.mpki - high.mpki);
     let mut stack = low.stack.times(1.0 - part);
     stack.add_times(&high.stack, part);
-    (stack, low.memory + part * (high.memory - low.memory))
+    let mix = |low: f64, high: f64| low + part * (high - low);
+    let (memory, waiting) = (mix(low.memory, high.memory), mix(low.waiting, high.waiting));
+    Point { mpki, stack, memory, waiting }
 }
 
 /// What a core at the site sees of the memory when the LLC misses so many lines an instruction.
@@ -356,6 +365,7 @@ fn view(phase: &Phase, filling: &MissRateCurve, site: &Site, llc: f64) -> Memory
         private_cycles: cycles(site.private_latency_ns),
         llc_cycles: cycles(site.llc_latency_ns),
         memory_cycles: cycles(site.memory_latency_ns),
+        memory_wait_cycles: 0,
         code_line_cycles: code_line_cycles(site),
         line_crossing_cycles: line_crossing_cycles(site),
         taken: taken_branches(phase, site),

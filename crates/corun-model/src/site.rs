@@ -69,6 +69,8 @@ pub(crate) struct Site {
     pub(crate) kernel: Kernel,
     /// Busy threads of its core that divide the core's private caches; 1 where they do not.
     pub(crate) sharers: u32,
+    /// Was measured how long accesses wait in the memory by its traffic, and does the model go by that?
+    pub(crate) has_measured_queue: bool,
 }
 
 /// What the kernel takes, in ns.
@@ -211,6 +213,7 @@ impl Site {
             memory_rates: memory_rates(machine, cpu),
             kernel: Kernel::of(machine),
             sharers,
+            has_measured_queue: false,
             core,
         })
     }

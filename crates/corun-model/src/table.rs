@@ -22,6 +22,8 @@ pub(crate) struct Knot {
     pub(crate) cpi: f64,
     /// Cycles per instruction that memory latency and bandwidth stretch.
     pub(crate) memory_cpi: f64,
+    /// As [`Demand::waiting_cpi`].
+    pub(crate) waiting_cpi: f64,
     /// Cycles per instruction stalled on LLC hits.
     pub(crate) llc_hit_cpi: f64,
     /// MS: memory stalls as a share of all cycles. May exceed `total_stalls` (then it counts as
@@ -37,6 +39,9 @@ pub(crate) struct Knot {
     pub(crate) bytes_per_s: f64,
     /// As [`Demand::busy_bytes_per_s`].
     pub(crate) busy_bytes_per_s: f64,
+    /// As [`Demand::foreseen_share`] and [`Demand::stretched_alone`].
+    pub(crate) foreseen_share: f64,
+    pub(crate) stretched_alone: f64,
 }
 
 impl Knot {
@@ -49,6 +54,7 @@ impl Knot {
             bytes,
             cpi: mix(low.cpi, high.cpi),
             memory_cpi: mix(low.memory_cpi, high.memory_cpi),
+            waiting_cpi: mix(low.waiting_cpi, high.waiting_cpi),
             llc_hit_cpi: mix(low.llc_hit_cpi, high.llc_hit_cpi),
             memory_stalls: mix(low.memory_stalls, high.memory_stalls),
             total_stalls: mix(low.total_stalls, high.total_stalls),
@@ -57,6 +63,8 @@ impl Knot {
             misses_per_s: mix(low.misses_per_s, high.misses_per_s),
             bytes_per_s: mix(low.bytes_per_s, high.bytes_per_s),
             busy_bytes_per_s: mix(low.busy_bytes_per_s, high.busy_bytes_per_s),
+            foreseen_share: mix(low.foreseen_share, high.foreseen_share),
+            stretched_alone: mix(low.stretched_alone, high.stretched_alone),
         }
     }
 
@@ -68,6 +76,7 @@ impl Knot {
             let cycles = share * own.cpi;
             whole.cpi += cycles;
             whole.memory_cpi += share * own.memory_cpi;
+            whole.waiting_cpi += share * own.waiting_cpi;
             whole.llc_hit_cpi += share * own.llc_hit_cpi;
             whole.mpki += share * own.mpki;
             whole.memory_stalls += cycles * own.memory_stalls;
@@ -76,6 +85,8 @@ impl Knot {
             whole.misses_per_s += cycles * own.misses_per_s;
             whole.bytes_per_s += cycles * own.bytes_per_s;
             whole.busy_bytes_per_s += cycles * own.busy_bytes_per_s;
+            whole.foreseen_share += cycles * own.foreseen_share;
+            whole.stretched_alone += cycles * own.stretched_alone;
         }
         for by_time in [
             &mut whole.memory_stalls,
@@ -84,6 +95,8 @@ impl Knot {
             &mut whole.misses_per_s,
             &mut whole.bytes_per_s,
             &mut whole.busy_bytes_per_s,
+            &mut whole.foreseen_share,
+            &mut whole.stretched_alone,
         ] {
             *by_time /= whole.cpi;
         }
@@ -460,11 +473,14 @@ impl PhaseTable {
             cpi: knot.cpi,
             execution_cpi: knot.cpi * (1.0 - knot.total_stalls).clamp(0.0, 1.0),
             memory_cpi: knot.memory_cpi,
+            waiting_cpi: knot.waiting_cpi,
             memory_stall_share: share,
             llc_apki: self.llc_apki,
             llc_mpki: knot.mpki,
             bytes_per_s: knot.bytes_per_s,
             busy_bytes_per_s: knot.busy_bytes_per_s,
+            foreseen_share: knot.foreseen_share,
+            stretched_alone: knot.stretched_alone,
             extrapolated: held < self.measured.0 * (1.0 - 1e-9)
                 || held > self.measured.1 * (1.0 + 1e-9)
                 || self.apki_extrapolated,

@@ -49,6 +49,12 @@ pub trait Contention: Sync {
     /// Memory traffic that a share asks for, in bytes a second.
     fn traffic(&self, share: &Self::Share) -> f64;
 
+    /// A share that weighs on others no more than either of these two of one program.
+    fn lighter(&self, one: &Self::Share, other: &Self::Share) -> Self::Share;
+
+    /// A share that weighs on others no less than either of these two of one program.
+    fn heavier(&self, one: &Self::Share, other: &Self::Share) -> Self::Share;
+
     /// Memory traffic of all of `slots` together as [`Contention::couple`] has them, in bytes a second: at most what
     /// their shares ask for.
     fn passing(

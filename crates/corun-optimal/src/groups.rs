@@ -86,7 +86,7 @@ pub(crate) fn members(mut set: u32) -> impl Iterator<Item = usize> {
     })
 }
 
-/// The least and the most that each program asks for in any of the groups, by traffic.
+/// The least and the most that each program weighs on others in any of the groups.
 #[derive(Debug, Clone)]
 pub(crate) struct Extremes<S> {
     pub(crate) least: Vec<S>,
@@ -100,17 +100,12 @@ impl<S: Copy> Extremes<S> {
     ) -> Option<Self> {
         let mut least: Vec<Option<S>> = vec![None; space.programs];
         let mut most: Vec<Option<S>> = vec![None; space.programs];
-        let traffic = |share: &S| space.contention.traffic(share);
         for group in groups {
             for (&(program, _), share) in group.assignment.iter().zip(&group.shares) {
                 let low = least[program].get_or_insert(*share);
-                if traffic(share) < traffic(low) {
-                    *low = *share;
-                }
+                *low = space.contention.lighter(low, share);
                 let high = most[program].get_or_insert(*share);
-                if traffic(share) > traffic(high) {
-                    *high = *share;
-                }
+                *high = space.contention.heavier(high, share);
             }
         }
         Some(Self {

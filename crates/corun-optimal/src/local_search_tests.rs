@@ -20,6 +20,10 @@ impl Contention for Alone {
         slowdowns.resize(slots.len(), 1.0);
     }
 
+    fn lighter(&self, (): &(), (): &()) {}
+
+    fn heavier(&self, (): &(), (): &()) {}
+
     fn traffic(&self, (): &()) -> f64 {
         0.0
     }

@@ -250,6 +250,14 @@ impl Contention for PlacementProblem<'_> {
         share.bytes_per_s
     }
 
+    fn lighter(&self, one: &Demand, other: &Demand) -> Demand {
+        one.felt(other, f64::min)
+    }
+
+    fn heavier(&self, one: &Demand, other: &Demand) -> Demand {
+        one.felt(other, f64::max)
+    }
+
     fn passing(&self, slots: &[CpuSlot], shares: &[Demand], scratch: &mut ModelScratch) -> f64 {
         self.solve(slots, shares, scratch);
         scratch.outcomes.iter().map(|outcome| outcome.bytes_per_s).sum()

@@ -1,7 +1,7 @@
 //! corun's own form: only the memory part of CPI is stretched.
 
 use crate::bandwidth::loaded::Latency;
-use crate::bandwidth::{LimitBandwidth, morad};
+use crate::bandwidth::{LimitBandwidth, OwnWait, Part, morad};
 use crate::outcome::Demand;
 
 /// CPI = CPI_core + CPI_LLC-hit + CPI_memory x latency ratio x B / B' (errata.md, thesis section
@@ -9,12 +9,13 @@ use crate::outcome::Demand;
 pub(crate) struct Additive;
 
 impl LimitBandwidth for Additive {
-    fn through(&self, solo: &[f64], _latency: &Latency, out: &mut [f64]) {
+    fn through(&self, solo: &[f64], _own: &[OwnWait], _latency: &Latency, out: &mut [f64]) {
         morad::through(solo, out);
     }
 
-    fn part(&self, solo: f64, _latency: &Latency, idle: f64) -> Option<f64> {
-        Some(morad::part(solo, idle))
+    fn part(&self, solo: f64, _own: OwnWait, _latency: &Latency, idle: f64) -> Option<Part> {
+        let through = morad::part(solo, idle);
+        Some(Part { busy: through, through })
     }
 
     fn cpi(&self, demand: &Demand, latency_ratio: f64, ratio: f64) -> f64 {

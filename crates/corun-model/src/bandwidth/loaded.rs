@@ -2,33 +2,96 @@
 
 use corun_machine::{BandwidthDomain, LoadedLatency};
 
-use crate::bandwidth::LimitBandwidth;
+use crate::bandwidth::{LimitBandwidth, OwnWait, Part};
 use crate::outcome::Demand;
 
 /// Every access to a domain that is busy for a share T of its peak takes λ(T) times as long as one to an idle domain
-/// ([`Latency`]), for light and heavy programs alike. A program's own traffic is in its figures alone, where λ is λ(B);
-/// beside others its memory part is stretched by λ(T) / λ(B). B' = B λ(B) / λ(T), and sum of B' = T.
+/// ([`Latency`]), for light and heavy programs alike.
+///
+/// Alone a program's accesses wait for one another: they take o times as long as in an idle domain ([`OwnWait`]), which is in
+/// its figures. So L = o B are on their way at a time, in units of the peak times the idle latency (Little, Operations
+/// Research 9(3), 1961), and beside others as many: T λ(T) = sum L, x = λ(T). By the curve the lines of one program would take
+/// λ(e) alone, e λ(e) = L; what others add to that is added to what they do take, B / B' = 1 + (x - λ(e)) / o.
+/// Where o = λ(B), e = B and B' = B λ(B) / λ(T).
+///
+/// sum of B' is no less than T, and may be more than the peak where programs wait less for themselves than the curve says: then x
+/// is what lets no more through.
+///
+/// x rises with every L, and nobody's B / B' falls while it does: more flows or more demand never help anybody.
 pub(crate) struct Loaded;
 
 impl LimitBandwidth for Loaded {
-    fn through(&self, solo: &[f64], latency: &Latency, out: &mut [f64]) {
-        let load: f64 = solo.iter().map(|&one| one * latency.ratio(one)).sum();
-        // λ(T), from T rather than the other way round: near the peak it rises too steeply.
-        let together = if load > 0.0 { load / latency.busy_share(load) } else { 1.0 };
-        for (out, &one) in out.iter_mut().zip(solo) {
-            // Rounding must not give more than the flow would draw alone.
-            *out = (one * latency.ratio(one) / together).min(one);
+    fn through(&self, solo: &[f64], own: &[OwnWait], latency: &Latency, out: &mut [f64]) {
+        let flows = || solo.iter().zip(own).map(|(&solo, &own)| Waiting::of(solo, own, latency));
+        let lines: f64 = flows().map(|flow| flow.lines).sum();
+        let together = within_peak(flows, latency.with_lines(lines));
+        for (out, flow) in out.iter_mut().zip(flows()) {
+            *out = flow.through(together).0;
         }
     }
 
-    fn part(&self, solo: f64, latency: &Latency, idle: f64) -> Option<f64> {
+    fn part(&self, solo: f64, own: OwnWait, latency: &Latency, idle: f64) -> Option<Part> {
+        let flow = Waiting::of(solo, own, latency);
         // λ(T) is infinite in a domain that is never idle.
         let together = latency.ratio(1.0 - idle);
-        Some((solo * latency.ratio(solo) / together).min(solo))
+        Some(Part { busy: flow.lines / together, through: flow.through(together).0 })
     }
 
     fn cpi(&self, demand: &Demand, latency_ratio: f64, ratio: f64) -> f64 {
-        demand.cpi + demand.memory_cpi * (latency_ratio * ratio - 1.0)
+        let nearby = demand.cpi + demand.memory_cpi * (latency_ratio - 1.0);
+        nearby + latency_ratio * demand.waiting_cpi * (ratio - 1.0)
+    }
+}
+
+/// Newton steps at most; the search is monotone and quadratic.
+const STEPS: usize = 50;
+/// What the flows may get beyond the peak, as a share of it, for rounding.
+const ROUNDING: f64 = 1e-12;
+
+/// The least x from here on at which the flows get no more than the peak.
+fn within_peak<I: Iterator<Item = Waiting>>(flows: impl Fn() -> I, mut together: f64) -> f64 {
+    for _ in 0..STEPS {
+        let (mut beyond, mut slope) = (-1.0, 0.0);
+        for flow in flows() {
+            let (through, by_latency) = flow.through(together);
+            beyond += through;
+            slope += by_latency;
+        }
+        if beyond <= ROUNDING || slope >= 0.0 {
+            break;
+        }
+        // The sum is convex and falls: from below the root, steps never pass it.
+        together -= beyond / slope;
+    }
+    together
+}
+
+/// A flow in a domain.
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    solo: f64,
+    own: f64,
+    /// L, and λ(e).
+    lines: f64,
+    by_curve: f64,
+}
+
+impl Waiting {
+    fn of(solo: f64, own: OwnWait, latency: &Latency) -> Self {
+        let of_others = latency.ratio(solo);
+        // Where nothing was measured, what one core draws at most was not either.
+        let own = if latency.is_queue() { of_others } else { own.latency_ratio(of_others) };
+        let lines = own * solo;
+        let by_curve = if own < of_others { latency.with_lines(lines) } else { of_others };
+        Self { solo, own, lines, by_curve }
+    }
+
+    /// B' where x is so much, at least λ(e), and what it gains where x is more, never above 0.
+    fn through(self, together: f64) -> (f64, f64) {
+        let wait = self.own + (together - self.by_curve).max(0.0);
+        let through = self.lines / wait;
+        // Rounding must not give more than the flow would draw alone.
+        (through.min(self.solo), -through / wait)
     }
 }
 
@@ -107,6 +170,12 @@ impl Latency {
         }
     }
 
+    /// λ of a domain in which so many lines are on their way, in units of the peak times the idle latency.
+    fn with_lines(&self, lines: f64) -> f64 {
+        // λ(T), from T rather than the other way round: near the peak it rises too steeply.
+        if lines > 0.0 { lines / self.busy_share(lines) } else { 1.0 }
+    }
+
     /// What λ has beyond the last point besides the queue's part.
     fn base(&self) -> f64 {
         let (busy, ratio) = self.measured[self.measured.len() - 1];
@@ -183,9 +252,30 @@ mod tests {
     }
 
     fn through(solo: &[f64], latency: &Latency) -> Vec<f64> {
+        through_with(solo, &vec![own(1.0, 1.0); solo.len()], latency)
+    }
+
+    fn through_with(solo: &[f64], own: &[OwnWait], latency: &Latency) -> Vec<f64> {
         let mut out = vec![0.0; solo.len()];
-        Loaded.through(solo, latency, &mut out);
+        Loaded.through(solo, own, latency, &mut out);
         out
+    }
+
+    fn flows_of<'a>(
+        solo: &'a [f64],
+        own: &'a [OwnWait],
+        latency: &'a Latency,
+    ) -> impl Iterator<Item = Waiting> + 'a {
+        solo.iter().zip(own).map(|(&solo, &own)| Waiting::of(solo, own, latency))
+    }
+
+    fn own(foreseen_share: f64, stretched: f64) -> OwnWait {
+        OwnWait { foreseen_share, stretched }
+    }
+
+    /// λ(1/2) = 2, and 4 T from there on.
+    fn steep() -> Latency {
+        Latency { measured: vec![(0.0, 1.0), (0.5, 2.0), (0.875, 3.5)], queueing: 0.5 }
     }
 
     #[test]
@@ -272,6 +362,45 @@ mod tests {
         of.iter().map(point).collect()
     }
 
+    /// Two flows that alone draw half each, where a stranger waits for twice as long beside one. From T = 1/2 on λ = 4 T, so
+    /// that T λ(T) = L is x = 2 sqrt(L).
+    #[test]
+    fn flows_add_to_what_others_wait_alone() {
+        // They wait for nobody, o = 1: L = 1/2 each, x = 2. Up to T = 1/2 λ = 1 + 2 T: e (1 + 2 e) = 1/2, e = (sqrt(5) - 1) / 4,
+        // λ(e) = (1 + sqrt(5)) / 2.
+        let out = through_with(&[0.5, 0.5], &[own(0.0, 1.0); 2], &steep());
+        let expected = 0.5 / (3.0 - 0.5 * (1.0 + 5.0_f64.sqrt()));
+        assert!(out.iter().all(|out| (out - expected).abs() < 1e-12), "{out:?}");
+        // Where prefetchers keep as many on their way as a stranger would wait for, o = 2: L = 1, x = 2 sqrt(2).
+        let out = through(&[0.5, 0.5], &steep());
+        assert!(out.iter().all(|out| (out - 0.125_f64.sqrt()).abs() < 1e-12), "{out:?}");
+        // Half of the misses are: o = 3/2, L = 3/4, x = sqrt(6); e (1 + 2 e) = 3/4, λ(e) = (1 + sqrt(7)) / 2.
+        let out = through_with(&[0.5, 0.5], &[own(0.5, 1.0); 2], &steep());
+        let expected = 0.75 / (1.5 + 6.0_f64.sqrt() - 0.5 * (1.0 + 7.0_f64.sqrt()));
+        assert!(out.iter().all(|out| (out - expected).abs() < 1e-12), "{out:?}");
+    }
+
+    /// Eight flows of 1/2 that wait for nobody: by the curve x = 4 and each gets 1/2 / (5 - λ(e)), 1.18 in all; the peak
+    /// lets 1/8 each through.
+    #[test]
+    fn flows_get_no_more_than_the_peak() {
+        let latency =
+            Latency { measured: vec![(0.0, 1.0), (0.5, 2.0), (0.99, 3.96)], queueing: 0.01 };
+        let by_curve = 8.0 * 0.5 / (5.0 - 0.5 * (1.0 + 5.0_f64.sqrt()));
+        assert!(by_curve > 1.1, "{by_curve}");
+        let out = through_with(&[0.5; 8], &[own(0.0, 1.0); 8], &latency);
+        assert!(out.iter().all(|out| (out - 0.125).abs() < 1e-12), "{out:?}");
+    }
+
+    /// Nobody waits longer alone than a stranger would, nor less than in an idle domain.
+    #[test]
+    fn a_flows_own_wait_is_no_longer_than_anothers() {
+        for (stretched, ratio) in [(0.0, 1.0), (1.0, 1.0), (1.5, 1.5), (2.0, 2.0), (9.0, 2.0)] {
+            assert_eq!(own(0.0, stretched).latency_ratio(2.0), ratio);
+            assert_eq!(own(1.0, stretched).latency_ratio(2.0), 2.0);
+        }
+    }
+
     /// A memory that answers after 100 ns, after 150 from a fifth of its peak on: the queue of the least error, q = 0.18,
     /// would have 104 ns there and 154 at three quarters.
     #[test]
@@ -284,9 +413,9 @@ mod tests {
         {
             assert!((latency.ratio(busy) - ratio).abs() < 1e-12, "{busy}: {}", latency.ratio(busy));
         }
-        // Beside a stream at half of the peak a light flow waits half as long again.
-        let out = through(&[0.5, 0.001], &latency);
-        assert!((0.001 / out[1] - 1.5).abs() < 1e-12, "{out:?}");
+        // Beside a stream at half of the peak a light flow waits half as long again, but for its own.
+        let out = through(&[0.5, 1e-9], &latency);
+        assert!((1e-9 / out[1] - 1.5).abs() < 1e-6, "{out:?}");
         // 0.75 and what the queue waits beyond that: never more than the peak.
         let busy: f64 = through(&[0.9, 0.9, 0.9], &latency).iter().sum();
         assert!(busy > 0.75 && busy < 1.0, "{busy}");
@@ -316,6 +445,7 @@ mod tests {
             proptest::prop_assert!(latency.ratio(busy + more) >= latency.ratio(busy) - 1e-9);
         }
 
+        /// Where programs wait for themselves as the curve says, all that is busy is theirs.
         #[test]
         fn every_root_solves_the_equations(
             solo in proptest::collection::vec(1e-6..0.97f64, 1..20),
@@ -332,18 +462,90 @@ mod tests {
             }
         }
 
+        /// The parts of a domain as idle as the flows' x says fill no more of it, and are what they get.
+        #[test]
+        fn parts_are_what_flows_get(
+            flows in proptest::collection::vec((1e-3..0.97f64, 0.0..1.0f64, 0.5..5.0f64), 1..12),
+            latency in curve(),
+        ) {
+            let solo: Vec<f64> = flows.iter().map(|flow| flow.0).collect();
+            let own: Vec<OwnWait> = flows.iter().map(|flow| own(flow.1, flow.2)).collect();
+            let shared = through_with(&solo, &own, &latency);
+            proptest::prop_assert!(shared.iter().sum::<f64>() <= 1.0 + 1e-9);
+            let waiting = || flows_of(&solo, &own, &latency);
+            let lines = waiting().map(|flow| flow.lines).sum();
+            let together = within_peak(waiting, latency.with_lines(lines));
+            // The T of that x.
+            let (mut low, mut high) = (0.0, 1.0);
+            for _ in 0..200 {
+                let middle = 0.5 * (low + high);
+                if latency.ratio(middle) <= together * (1.0 + 1e-12) {
+                    low = middle
+                } else {
+                    high = middle
+                }
+            }
+            let mut busy = 0.0;
+            for ((&solo, &own), &shared) in solo.iter().zip(&own).zip(&shared) {
+                let part = Loaded.part(solo, own, &latency, 1.0 - low).unwrap();
+                proptest::prop_assert!((part.through - shared).abs() <= 1e-6 * solo);
+                busy += part.busy;
+            }
+            proptest::prop_assert!(busy <= high * (1.0 + 1e-6), "{busy} {high}");
+        }
+
+        /// Beside nobody a flow keeps what it draws.
+        #[test]
+        fn beside_a_flow_of_nothing_all_is_as_alone(
+            solo in 1e-6..0.97f64,
+            foreseen in 0.0..1.0f64,
+            stretched in 0.5..5.0f64,
+            latency in curve(),
+        ) {
+            let own = own(foreseen, stretched);
+            let out = through_with(&[solo, 0.0], &[own; 2], &latency);
+            proptest::prop_assert!((out[0] / solo - 1.0).abs() <= 1e-9, "{out:?}");
+            proptest::prop_assert_eq!(out[1], 0.0);
+        }
+
         /// Whoever comes, nobody else gets more.
         #[test]
         fn another_flow_helps_nobody(
             solo in proptest::collection::vec(1e-6..0.95f64, 1..12),
             more in 1e-6..0.95f64,
+            stretched in 0.5..5.0f64,
+            foreseen in 0.0..1.0f64,
             latency in curve(),
         ) {
+            let through = |solo: &[f64], latency: &Latency| {
+                through_with(solo, &vec![own(foreseen, stretched); solo.len()], latency)
+            };
             let before = through(&solo, &latency);
             let mut with = solo.clone();
             with.push(more);
             let after = through(&with, &latency);
             for (before, after) in before.iter().zip(&after) {
+                proptest::prop_assert!(*after <= before * (1.0 + 1e-9));
+            }
+        }
+
+        /// Whoever asks for more, or waits longer for itself, helps nobody else.
+        #[test]
+        fn more_demand_helps_nobody(
+            flows in proptest::collection::vec((1e-3..0.9f64, 0.0..0.9f64, 0.5..4.0f64), 2..10),
+            more in (0.0..0.07f64, 0.0..0.1f64, 0.0..1.0f64),
+            latency in curve(),
+        ) {
+            let through = |flows: &[(f64, f64, f64)]| {
+                let solo: Vec<f64> = flows.iter().map(|flow| flow.0).collect();
+                let own: Vec<OwnWait> = flows.iter().map(|flow| own(flow.1, flow.2)).collect();
+                through_with(&solo, &own, &latency)
+            };
+            let before = through(&flows);
+            let mut with = flows.clone();
+            with[0] = (with[0].0 + more.0, with[0].1 + more.1, with[0].2 + more.2);
+            let after = through(&with);
+            for (before, after) in before.iter().zip(&after).skip(1) {
                 proptest::prop_assert!(*after <= before * (1.0 + 1e-9));
             }
         }

@@ -1,7 +1,7 @@
 //! Morad's probabilistic model.
 
 use crate::bandwidth::loaded::Latency;
-use crate::bandwidth::{LimitBandwidth, at_latency};
+use crate::bandwidth::{LimitBandwidth, OwnWait, Part, at_latency};
 use crate::outcome::Demand;
 
 /// Morad et al. (JPDC 2016) as the thesis has it (eq. 5.8 and 5.9, corrected): with B and B' as
@@ -10,12 +10,13 @@ use crate::outcome::Demand;
 pub(crate) struct Morad;
 
 impl LimitBandwidth for Morad {
-    fn through(&self, solo: &[f64], _latency: &Latency, out: &mut [f64]) {
+    fn through(&self, solo: &[f64], _own: &[OwnWait], _latency: &Latency, out: &mut [f64]) {
         through(solo, out);
     }
 
-    fn part(&self, solo: f64, _latency: &Latency, idle: f64) -> Option<f64> {
-        Some(part(solo, idle))
+    fn part(&self, solo: f64, _own: OwnWait, _latency: &Latency, idle: f64) -> Option<Part> {
+        let through = part(solo, idle);
+        Some(Part { busy: through, through })
     }
 
     fn cpi(&self, demand: &Demand, latency_ratio: f64, ratio: f64) -> f64 {

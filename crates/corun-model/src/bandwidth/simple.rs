@@ -1,7 +1,7 @@
 //! KPart's rule.
 
 use crate::bandwidth::loaded::Latency;
-use crate::bandwidth::{LimitBandwidth, at_latency};
+use crate::bandwidth::{LimitBandwidth, OwnWait, at_latency};
 use crate::outcome::Demand;
 
 /// KPart (El-Sayed et al., HPCA 2018): while the flows fit the peak nothing happens; beyond it
@@ -14,7 +14,7 @@ use crate::outcome::Demand;
 pub(crate) struct Simple;
 
 impl LimitBandwidth for Simple {
-    fn through(&self, solo: &[f64], _latency: &Latency, out: &mut [f64]) {
+    fn through(&self, solo: &[f64], _own: &[OwnWait], _latency: &Latency, out: &mut [f64]) {
         through(solo, out);
     }
 

@@ -1,7 +1,7 @@
 //! The thesis's variant of Morad's model.
 
 use crate::bandwidth::loaded::Latency;
-use crate::bandwidth::{LimitBandwidth, at_latency, morad};
+use crate::bandwidth::{LimitBandwidth, OwnWait, Part, at_latency, morad};
 use crate::outcome::Demand;
 
 /// Thesis, eq. 5.6 and 5.10: slowdown = SC x SB with SB = (TS + MS (B / B' - 1)) / TS, that is
@@ -9,12 +9,13 @@ use crate::outcome::Demand;
 pub(crate) struct Stalls;
 
 impl LimitBandwidth for Stalls {
-    fn through(&self, solo: &[f64], _latency: &Latency, out: &mut [f64]) {
+    fn through(&self, solo: &[f64], _own: &[OwnWait], _latency: &Latency, out: &mut [f64]) {
         morad::through(solo, out);
     }
 
-    fn part(&self, solo: f64, _latency: &Latency, idle: f64) -> Option<f64> {
-        Some(morad::part(solo, idle))
+    fn part(&self, solo: f64, _own: OwnWait, _latency: &Latency, idle: f64) -> Option<Part> {
+        let through = morad::part(solo, idle);
+        Some(Part { busy: through, through })
     }
 
     fn cpi(&self, demand: &Demand, latency_ratio: f64, ratio: f64) -> f64 {

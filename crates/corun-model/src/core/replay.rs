@@ -41,6 +41,8 @@ pub(crate) struct MemoryView {
     pub(crate) private_cycles: u32,
     pub(crate) llc_cycles: u32,
     pub(crate) memory_cycles: u32,
+    /// What an access to memory waits besides, on average: each for itself, as in a queue.
+    pub(crate) memory_wait_cycles: u32,
     /// Lines that come in a window of a [`Link`] at most out of the private cache, and out of the LLC or from
     /// behind it.
     pub(crate) lines_a_window: [u32; 2],
@@ -412,7 +414,7 @@ impl<'p> Replay<'p> {
             && pages >= view.tlb_pages[1]
             && !(op.marks.has(Marks::FORESEEN) && core.prefetch_lines > 0);
         let more = if is_far { view.memory_walk.more_cycles(pages) } else { 0 };
-        let latency = cycles(level, core, view) + more;
+        let latency = cycles(level, (entry, Kind::Data), core, view) + more;
         let there = if self.asked[entry] > 0 {
             self.asked[entry]
         } else if op.marks.has(Marks::FORESEEN) && core.prefetch_lines > 0 {
@@ -497,13 +499,34 @@ fn level_below(rank: f32, view: &MemoryView) -> Level {
     }
 }
 
-fn cycles(level: Level, core: &CoreParameters, view: &MemoryView) -> u32 {
+/// What an entry of a trace asks for.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Data,
+    Code,
+}
+
+/// How long an entry's access takes.
+fn cycles(level: Level, access: (usize, Kind), core: &CoreParameters, view: &MemoryView) -> u32 {
     match level {
         Level::First => core.load,
         Level::Private => view.private_cycles,
         Level::Llc => view.llc_cycles,
-        Level::Memory => view.memory_cycles,
+        Level::Memory if view.memory_wait_cycles == 0 => view.memory_cycles,
+        Level::Memory => view.memory_cycles + waiting(access, view.memory_wait_cycles),
     }
+}
+
+/// What an access waits where the mean is so much. Waiting times in a queue of random arrivals at one server (M/M/1) are
+/// exponentially distributed among those that wait. Which one is an access's follows from its place, in no order.
+fn waiting((entry, kind): (usize, Kind), mean: u32) -> u32 {
+    // SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+    let mut bits = (2 * entry as u64 + kind as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^= bits >> 31;
+    let drawn = ((bits >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
+    (f64::from(mean) * -drawn.ln()).round() as u32
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ impl SortedRanks {
             data: [within(&self.data, view.l1_data), within(&self.data, view.private)],
             code: [within(&self.code_alone, view.l1_code), within(&self.code, view.private)],
             beyond,
-            memory_cycles: if to_memory { view.memory_cycles } else { 0 },
+            memory: if to_memory { [view.memory_cycles, view.memory_wait_cycles] } else { [0; 2] },
             mispredicted: self.mispredicted.among(view.mispredicted),
         }
     }
@@ -60,7 +60,7 @@ struct Seen {
     data: [usize; 2],
     code: [usize; 2],
     beyond: [usize; 2],
-    memory_cycles: u32,
+    memory: [u32; 2],
     mispredicted: Marks,
 }
 
@@ -167,6 +167,7 @@ mod tests {
             private_cycles: 14,
             llc_cycles: 50,
             memory_cycles,
+            memory_wait_cycles: 0,
             lines_a_window: [Link::lines_a_window(2.0); 2],
             code_line_cycles: [5, 20],
             taken: TakenBranches([(0.2, 1.0); TAKEN_STEPS]),

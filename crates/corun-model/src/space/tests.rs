@@ -28,6 +28,7 @@ pub(super) fn site(llc_bytes: f64, ways: f64) -> Site {
         way_bytes: llc_bytes / ways,
         line_bytes: LINE,
         inclusive: true,
+        has_measured_queue: false,
         llc_latency_ns: 10.0,
         memory_latency_ns: 100.0,
         peak_bytes_per_s: f64::INFINITY,

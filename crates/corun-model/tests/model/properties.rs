@@ -1,6 +1,6 @@
 //! Properties of whole solves.
 
-use corun_machine::preset;
+use corun_machine::{AccessRates, LoadedLatency, MachineSpec, preset};
 use corun_model::{
     BandwidthModel, Flow, LoadedProgram, Model, ModelOptions, Outcome, Pace, Pressure, Running,
     Scratch, SpaceLaw,
@@ -47,6 +47,26 @@ fn options() -> impl Strategy<Value = ModelOptions> {
     })
 }
 
+/// Gold's packages, of which the latency under load and what one core draws were measured or not.
+fn gold_as(is_measured: bool, packages: u32, cores: u32) -> MachineSpec {
+    let mut spec = gold(packages, cores);
+    if is_measured {
+        let point = |(mb_per_s, latency_ns)| LoadedLatency {
+            mb_per_s,
+            latency_ns,
+            low_ns: latency_ns,
+            high_ns: latency_ns,
+        };
+        let curve = [(100.0, 90.0), (4000.0, 99.0), (9000.0, 180.0), (20_000.0, 350.0)].map(point);
+        for domain in &mut spec.bandwidth_domains {
+            domain.loaded_latency = curve.to_vec();
+        }
+        let read_mb_per_s = Some(6000.0);
+        spec.core_types[0].memory_rates = Some(AccessRates { read_mb_per_s, ..Default::default() });
+    }
+    spec
+}
+
 fn solve(model: &Model, running: &[Running<'_>]) -> Vec<Outcome> {
     let (mut scratch, mut out) = (Scratch::new(), Vec::new());
     model.solve(running, &mut scratch, &mut out);
@@ -90,9 +110,9 @@ proptest! {
     /// What a bound on all co-runs rests on: some range of pressures holds of each.
     #[test]
     fn whoever_runs_there_is_a_pressure_that_says_what_they_are_at_least(
-        profiles in programs(), options in options(),
+        profiles in programs(), options in options(), is_measured in any::<bool>(),
     ) {
-        let model = model(gold(1, 8), options);
+        let model = model(gold_as(is_measured, 1, 8), options);
         if !model.is_told_by_pressure() {
             let lru = options.space == SpaceLaw::FillTime;
             let free = [BandwidthModel::None, BandwidthModel::Simple];
@@ -121,7 +141,7 @@ proptest! {
         pages in prop::collection::vec(0..5usize, 8), are_spread in any::<bool>(),
     ) {
         let homes: [&[f64]; 5] = [&[], &[0.7], &[1.0], &[0.0, 0.3], &[0.6, 0.2]];
-        let spec = if other { preset("xeon-x5365").unwrap().spec().clone() } else { gold(2, 4) };
+        let spec = if other { preset("xeon-x5365").unwrap().spec().clone() } else { gold_as(seats % 2 == 0, 2, 4) };
         let model = model(spec, options);
         let programs = load_all(&model, &profiles);
         let running = programs.iter().enumerate().map(|(i, one)| on(one, i * seats % 8));
@@ -184,7 +204,7 @@ proptest! {
         profiles in programs(), options in options(), other in options(),
     ) {
         // The same memory for two machines and for running sets that grow and shrink.
-        let models = [model(gold(2, 4), options), model(gold(1, 8), other)];
+        let models = [model(gold_as(true, 2, 4), options), model(gold(1, 8), other)];
         let programs = models.each_ref().map(|model| load_all(model, &profiles));
         let (mut scratch, mut out) = (Scratch::new(), Vec::new());
         for count in [profiles.len(), 1, profiles.len()] {
@@ -198,8 +218,10 @@ proptest! {
     }
 
     #[test]
-    fn company_never_speeds_up(profiles in programs(), options in options()) {
-        let model = model(gold(2, 4), options);
+    fn company_never_speeds_up(
+        profiles in programs(), options in options(), is_measured in any::<bool>(),
+    ) {
+        let model = model(gold_as(is_measured, 2, 4), options);
         let programs = load_all(&model, &profiles);
         let running: Vec<_> = programs.iter().enumerate().map(|(i, one)| on(one, i)).collect();
         for outcome in solve(&model, &running) {
@@ -235,8 +257,10 @@ proptest! {
     }
 
     #[test]
-    fn what_gets_through_is_below_the_peak(profiles in programs(), options in options()) {
-        let model = model(gold(1, 8), options);
+    fn what_gets_through_is_below_the_peak(
+        profiles in programs(), options in options(), is_measured in any::<bool>(),
+    ) {
+        let model = model(gold_as(is_measured, 1, 8), options);
         let programs = load_all(&model, &profiles);
         let running: Vec<_> = programs.iter().enumerate().map(|(i, one)| on(one, i)).collect();
         let sum: f64 = solve(&model, &running).iter().map(|one| one.bytes_per_s).sum();

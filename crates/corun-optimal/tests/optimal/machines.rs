@@ -59,6 +59,24 @@ pub(crate) fn two_packages(cpus: u32) -> Machine {
     machine(&format!("name = \"2 packages\"\n{CORE}{memory}{package}{package}"))
 }
 
+/// The same with a measured latency under load, and cores that draw no more than a part of the peak.
+pub(crate) fn two_measured_packages() -> Machine {
+    let package = format!("[[object]]\nkind = \"package\"\n{0}{0}", llc("object.object", 4096, 1));
+    let memory = domain("memory", 1, 8000.0, None, None);
+    let curve: String = [(100.0, 90.0), (3000.0, 100.0), (6000.0, 150.0), (7600.0, 400.0)]
+        .map(|(mb_per_s, ns)| {
+            format!(
+                "[[bandwidth.loaded_latency]]\nmb_per_s = {mb_per_s}\nlatency_ns = {ns}\nlow_ns = {ns}\n\
+                 high_ns = {ns}\n"
+            )
+        })
+        .concat();
+    let rates = "[core_type.memory_rates]\nread_mb_per_s = 3000.0\nwrite_mb_per_s = 2000.0\n";
+    machine(&format!(
+        "name = \"2 measured packages\"\n{CORE}{rates}{memory}{curve}{package}{package}"
+    ))
+}
+
 /// An LLC of two CPUs and one of three, of other sizes.
 pub(crate) fn unequal() -> Machine {
     let memory = domain("memory", 1, 8000.0, None, None);
@@ -130,6 +148,7 @@ pub(crate) fn all() -> Vec<Machine> {
         two_by_two(),
         four_behind_buses(),
         two_packages(1),
+        two_measured_packages(),
         unequal(),
         hybrid(),
         hardware_threads(),

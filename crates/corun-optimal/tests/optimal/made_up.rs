@@ -67,6 +67,14 @@ impl Contention for MadeUp<'_> {
         share.traffic
     }
 
+    fn lighter(&self, one: &Share, other: &Share) -> Share {
+        if one.traffic <= other.traffic { *one } else { *other }
+    }
+
+    fn heavier(&self, one: &Share, other: &Share) -> Share {
+        if one.traffic >= other.traffic { *one } else { *other }
+    }
+
     /// Less than is asked for, by those whom others slow down.
     fn passing(&self, seats: &[CpuSlot], shares: &[Share], scratch: &mut ()) -> f64 {
         let mut slowdowns = Vec::new();

@@ -118,6 +118,14 @@ impl Contention for AnyCoupling<'_> {
         self.0.couple(seats, shares, scratch, slowdowns);
     }
 
+    fn lighter(&self, one: &Demand, other: &Demand) -> Demand {
+        self.0.lighter(one, other)
+    }
+
+    fn heavier(&self, one: &Demand, other: &Demand) -> Demand {
+        self.0.heavier(one, other)
+    }
+
     fn traffic(&self, share: &Demand) -> f64 {
         self.0.traffic(share)
     }

@@ -4,7 +4,7 @@ use corun_profile::{Marks, MicroOp};
 
 use super::super::sampled::RankedTrace;
 use super::super::stack::Cause;
-use super::{Level, MemoryView, Replay, START, cycles, level_below};
+use super::{Kind, Level, MemoryView, Replay, START, cycles, level_below};
 
 /// Sizes of code that taken branches are told apart by.
 pub(crate) const TAKEN_STEPS: usize = 8;
@@ -102,7 +102,8 @@ impl Replay<'_> {
             asked = asked.min(front.last_line);
         }
         let pace = view.code_line_cycles[usize::from(level > Level::Private)];
-        let there = (asked + cycles(level, core, view)).max(front.missed_line + pace);
+        let there =
+            (asked + cycles(level, (entry, Kind::Code), core, view)).max(front.missed_line + pace);
         front.missed_line = there;
         front.last_line = front.cycle;
         if there > front.cycle {

@@ -9,7 +9,7 @@
 
 use corun_profile::{Marks, MicroOp, Operation, Reconvergence};
 
-use super::{Level, MemoryView, RankedTrace, Replay, cycles, level_below};
+use super::{Kind, Level, MemoryView, RankedTrace, Replay, cycles, level_below};
 
 /// A value that is not there before the branch is resolved.
 const NEVER: u32 = u32::MAX;
@@ -139,7 +139,7 @@ impl Replay<'_> {
         let places = &mut self.misses[usize::from(level == Level::Memory)];
         let far = level >= Level::Llc;
         let start = if far { begun.max(places.free()) } else { begun };
-        let there = start + cycles(level, self.core, view);
+        let there = start + cycles(level, (entry, Kind::Data), self.core, view);
         if far {
             places.take(there);
         }
