@@ -12,8 +12,9 @@ pub struct Demand {
     pub execution_cpi: f64,
     /// Of all its cycles, those stalled on memory: what latency and bandwidth stretch.
     pub memory_cpi: f64,
-    /// What accesses to memory add that wait twice as long as now, each for itself: more than longer latency does, which all
-    /// have alike, where several are on their way at a time. As [`Self::memory_cpi`] where that is not known.
+    /// Cycles per instruction that accesses to memory add which take twice as long as alone on average, but wait each for
+    /// itself: more than those of longer latency where several are on their way at a time. As
+    /// [`Self::memory_cpi`] where that is not known.
     pub waiting_cpi: f64,
     /// Share of the memory stalls in all stalls, MS / TS (thesis, eq. 5.10), 0 to 1.
     pub memory_stall_share: f64,
