@@ -15,8 +15,7 @@ impl LimitBandwidth for Morad {
     }
 
     fn part(&self, solo: f64, _own: OwnWait, _latency: &Latency, idle: f64) -> Option<Part> {
-        let through = part(solo, idle);
-        Some(Part { busy: through, through })
+        Some(part(solo, idle))
     }
 
     fn cpi(&self, demand: &Demand, latency_ratio: f64, ratio: f64) -> f64 {
@@ -65,9 +64,10 @@ pub(crate) fn through(solo: &[f64], out: &mut [f64]) {
     }
 }
 
-/// B' of a flow that alone would draw B, by the idle share.
-pub(crate) fn part(solo: f64, idle: f64) -> f64 {
-    share(4.0 * solo / (1.0 - solo), idle.sqrt(), idle).min(solo)
+/// B' of a flow that alone would draw B, by the idle share: for as much of the time it keeps the domain busy.
+pub(crate) fn part(solo: f64, idle: f64) -> Part {
+    let through = share(4.0 * solo / (1.0 - solo), idle.sqrt(), idle).min(solo);
+    Part { busy: through, through }
 }
 
 fn share(odds: f64, u: f64, v: f64) -> f64 {

@@ -14,8 +14,7 @@ impl LimitBandwidth for Stalls {
     }
 
     fn part(&self, solo: f64, _own: OwnWait, _latency: &Latency, idle: f64) -> Option<Part> {
-        let through = morad::part(solo, idle);
-        Some(Part { busy: through, through })
+        Some(morad::part(solo, idle))
     }
 
     fn cpi(&self, demand: &Demand, latency_ratio: f64, ratio: f64) -> f64 {
