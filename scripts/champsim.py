@@ -387,8 +387,8 @@ level = 3
 size_kib = {llc_kib}
 ways = 16
 line_bytes = 64
-# Each line that comes from memory stays in the last cache as well, as in an inclusive one: capacities do not add up.
-inclusion = "inclusive"
+# A line that comes from memory stays here when a private cache takes it, and a written one comes back.
+inclusion = "neither"
 latency_ns = {ns(figures["llc"])}
 
 [[object.object.object.object]]

@@ -223,6 +223,7 @@ fn llc(core_type: &'static str) -> impl Strategy<Value = ObjectSpec> {
         Just(None),
         Just(Some(Inclusion::Inclusive)),
         Just(Some(Inclusion::NonInclusive)),
+        Just(Some(Inclusion::Neither)),
     ];
     let figures = (1u32..4, 64u64..1 << 16, prop::option::of(1u32..32), inclusion);
     (figures, prop::option::of(0.0..100.0f64), 1u32..5).prop_map(

@@ -256,6 +256,16 @@ pub enum Inclusion {
     Inclusive,
     /// Mostly holds what the nearer caches do not (victim caches too): capacities add.
     NonInclusive,
+    /// Neither inclusive nor exclusive (NINE): what comes from memory comes in here, too, and so does what the nearer caches write
+    /// back; a line stays when a nearer cache takes it, and leaves without the copies there. Capacities add for written lines alone.
+    Neither,
+}
+
+impl Inclusion {
+    /// Does a cache of this kind hold other lines than the nearer caches, whether they were written or not?
+    pub fn capacities_add(self) -> bool {
+        self == Self::NonInclusive
+    }
 }
 
 /// A kind of core, with the parameters of the interval model (see corun-model).

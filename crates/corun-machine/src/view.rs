@@ -38,6 +38,7 @@ fn inclusion_name(inclusion: Inclusion) -> &'static str {
     match inclusion {
         Inclusion::Inclusive => "inclusive",
         Inclusion::NonInclusive => "non-inclusive",
+        Inclusion::Neither => "neither inclusive nor exclusive",
     }
 }
 

@@ -122,7 +122,7 @@ impl Model {
             machine: self.machine().name().to_owned(),
             clock_mhz: site.core.clock_mhz,
             private_cache_bytes: site.private_bytes.max(site.l1_bytes) as u64,
-            inclusive_llc: site.inclusive,
+            inclusive_llc: !site.inclusion.capacities_add(),
             way_bytes: site.way_bytes as u64,
             line_bytes: site.line_bytes as u32,
             memory_latency_ns: site.memory_latency_ns,

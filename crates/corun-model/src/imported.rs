@@ -60,7 +60,7 @@ fn measured_here(on: &MeasuredOn, machine: &Machine, site: &Site) -> bool {
         || (near(on.clock_mhz, site.core.clock_mhz)
             && near(on.private_cache_bytes as f64, site.private_bytes)
             && near(on.way_bytes as f64, site.way_bytes)
-            && on.inclusive_llc == site.inclusive)
+            && on.inclusive_llc != site.inclusion.capacities_add())
 }
 
 /// Tabulates an imported program at a site.

@@ -83,17 +83,18 @@ pub(crate) fn sizes(phase: &Phase, site: &Site) -> Vec<f64> {
         sizes.extend(beyond.take_while(|&bytes| bytes < most));
         sizes.push(most);
     }
-    let inside: Vec<f64> = phase
+    let mut inside: Vec<f64> = phase
         .curve
         .points()
         .iter()
-        .map(|point| site.occupancy_bytes(point.bytes as f64))
+        .flat_map(|point| site.steps(point.bytes as f64))
         .filter(|&bytes| bytes > 0.0 && bytes < most)
         .collect();
+    inside.sort_by(f64::total_cmp);
     let every = inside.len().div_ceil(CURVE_KNOTS).max(1);
     sizes.extend(inside.iter().step_by(every));
-    let footprint = site.occupancy_bytes(phase.footprint_bytes as f64);
-    sizes.extend(Some(footprint).filter(|&bytes| bytes > 0.0 && bytes < most));
+    let footprint = site.steps(phase.footprint_bytes as f64);
+    sizes.extend(footprint.filter(|&bytes| bytes > 0.0 && bytes < most));
     sizes.extend([0.0, whole]);
     sizes.retain(|&bytes| bytes <= most);
     sizes.sort_by(f64::total_cmp);
@@ -160,7 +161,7 @@ struct Misses {
 impl Misses {
     fn of(phase: &Phase, site: &Site, occupancy: f64) -> Self {
         let at = |bytes: f64| phase.curve.mpki(bytes.max(1.0)).value;
-        let llc = at(site.curve_bytes(occupancy));
+        let llc = site.llc_mpki(phase, occupancy);
         let l1 = at(site.l1_bytes);
         let private = if site.private_bytes > 0.0 { at(site.private_bytes) } else { l1 }.max(llc);
         let has_private = site.private_bytes > site.l1_bytes;

@@ -62,7 +62,7 @@ pub(crate) fn table(
     let ages = Ages::new(phase, &filling, site);
     let kernel = kernel_cycles(phase, site, run_instructions);
     let knots = sizes(phase, site).into_iter().map(|bytes| {
-        let kept = phase.curve.mpki(site.curve_bytes(bytes)).value;
+        let kept = site.llc_mpki(phase, bytes);
         let mut mpki = kept;
         // Lines grow older the slower the program runs, and more of them are gone then.
         for _ in 0..if ages.is_empty() { 0 } else { AGE_ROUNDS } {
@@ -93,7 +93,7 @@ impl Ages {
         if site.survival.is_empty() || site.has_outside() {
             return Self::default();
         }
-        let mpki = |bytes: f64| phase.curve.mpki(site.curve_bytes(bytes)).value;
+        let mpki = |bytes: f64| site.llc_mpki(phase, bytes);
         let sizes = sizes(phase, site);
         let mut points = Vec::with_capacity(sizes.len());
         for pair in sizes.windows(2) {
@@ -173,8 +173,9 @@ fn kernel_cycles(phase: &Phase, site: &Site, run_instructions: f64) -> f64 {
 /// straight line does not tell what is there. `sampled`: the micro-traces that stand for the phase.
 pub(crate) fn points(phase: &Phase, sampled: &SampledPhase, site: &Site) -> Vec<Point> {
     let filling = &phase.filling_curve();
-    let at = |bytes: f64| phase.curve.mpki(site.curve_bytes(bytes).max(1.0)).value;
-    let (most, least) = (at(0.0), at(site.llc_bytes / site.single_use_life));
+    let at = |bytes: f64| phase.curve.mpki(bytes.max(1.0)).value;
+    let most = at(site.curve_bytes(0.0));
+    let least = at(site.written_curve_bytes(site.llc_bytes / site.single_use_life));
     let l1_cycles = site.l1_latency_ns * site.core.clock_mhz * 1e-3;
     let core = CoreParameters::of(&site.core, l1_cycles, site.memory_latency_ns);
     let mut replays = Replays::new(sampled, &core);

@@ -55,7 +55,7 @@ pub(crate) struct Site {
     pub(crate) random_use_life: Option<f64>,
     pub(crate) way_bytes: f64,
     pub(crate) line_bytes: f64,
-    pub(crate) inclusive: bool,
+    pub(crate) inclusion: Inclusion,
     pub(crate) llc_latency_ns: f64,
     pub(crate) memory_latency_ns: f64,
     /// The lowest peak on the way to local memory, in bytes a second.
@@ -204,7 +204,7 @@ impl Site {
             random_use_life: cache.random_use_life,
             way_bytes: size / ways,
             line_bytes: cache.line_bytes.map_or(DEFAULT_LINE_BYTES, f64::from),
-            inclusive: cache.inclusion == Inclusion::Inclusive,
+            inclusion: cache.inclusion,
             llc_latency_ns: latency_ns(&cache, &core),
             memory_latency_ns,
             peak_bytes_per_s,
@@ -309,19 +309,48 @@ impl Site {
         high / self.lives().median()
     }
 
-    /// The size at which a program's own curve is read when it holds `occupancy` bytes of the LLC:
-    /// what an inclusive LLC holds includes the private cache; else the capacities add.
+    /// Misses of the LLC per 1000 instructions of a phase that holds `occupancy` bytes of it.
+    pub(crate) fn llc_mpki(&self, phase: &Phase, occupancy: f64) -> f64 {
+        let at = |bytes: f64| phase.curve.mpki(bytes.max(1.0)).value;
+        let (unwritten, written) =
+            (self.curve_bytes(occupancy), self.written_curve_bytes(occupancy));
+        if unwritten == written {
+            return at(unwritten);
+        }
+        at(unwritten) + phase.dirty_share * (at(written) - at(unwritten))
+    }
+
+    /// The size at which a program's own curve is read when it holds `occupancy` bytes of the LLC, for lines that it does not
+    /// write: what is in the private cache is in the LLC, too, unless it holds what the other does not, and the capacities add.
     pub(crate) fn curve_bytes(&self, occupancy: f64) -> f64 {
-        if self.inclusive {
-            occupancy.max(self.private_bytes)
-        } else {
-            occupancy + self.private_bytes
+        match self.inclusion {
+            Inclusion::Inclusive | Inclusion::Neither => occupancy.max(self.private_bytes),
+            Inclusion::NonInclusive => occupancy + self.private_bytes,
+        }
+    }
+
+    /// The same for lines that it writes: those that the private cache writes back are new in the LLC when they leave it.
+    pub(crate) fn written_curve_bytes(&self, occupancy: f64) -> f64 {
+        match self.inclusion {
+            Inclusion::Inclusive => self.curve_bytes(occupancy),
+            Inclusion::Neither | Inclusion::NonInclusive => occupancy + self.private_bytes,
         }
     }
 
     /// The other way round; below 0 where the private cache alone is larger.
     pub(crate) fn occupancy_bytes(&self, curve_bytes: f64) -> f64 {
-        if self.inclusive { curve_bytes } else { curve_bytes - self.private_bytes }
+        match self.inclusion {
+            Inclusion::Inclusive | Inclusion::Neither => curve_bytes,
+            Inclusion::NonInclusive => curve_bytes - self.private_bytes,
+        }
+    }
+
+    /// Bytes held of the LLC at which misses change where the curve does so at `curve_bytes`; below 0 where the private cache alone
+    /// is larger.
+    pub(crate) fn steps(&self, curve_bytes: f64) -> impl Iterator<Item = f64> {
+        let of_written = self.inclusion == Inclusion::Neither;
+        let written = of_written.then_some(curve_bytes - self.private_bytes);
+        [self.occupancy_bytes(curve_bytes)].into_iter().chain(written)
     }
 
     /// Speed of each hardware thread relative to alone when `busy` threads of its core run: linear
@@ -445,11 +474,12 @@ fn check_core(machine: &Machine, core: &CoreType) -> Result<(), ModelError> {
 #[cfg(test)]
 mod tests {
     use corun_machine::{Machine, ObjectSpec, preset};
+    use corun_profile::{CurvePoint, InstructionMix, MissRateCurve};
 
     use super::*;
 
-    /// The first CPU of a preset whose LLC others outside the machine use.
-    fn shared(idle_survival: &[(f64, f64)]) -> Site {
+    /// The first CPU of a preset with another LLC.
+    fn with_llc(change: impl Fn(&mut ObjectSpec)) -> Site {
         let mut spec = preset("epyc-9554").unwrap().spec().clone();
         fn visit(object: &mut ObjectSpec, see: &mut impl FnMut(&mut ObjectSpec)) {
             see(object);
@@ -458,13 +488,60 @@ mod tests {
         for object in &mut spec.objects {
             visit(object, &mut |one| {
                 if one.level == Some(3) {
-                    one.effective_kib = Some(4096);
-                    one.idle_survival = idle_survival.to_vec();
+                    change(one);
                 }
             });
         }
         let machine = Machine::from_spec(spec).unwrap();
         Site::of(&machine, 0, 1e11, 0.95, 1).unwrap()
+    }
+
+    /// The same whose LLC others outside the machine use.
+    fn shared(idle_survival: &[(f64, f64)]) -> Site {
+        with_llc(|llc| {
+            llc.effective_kib = Some(4096);
+            llc.idle_survival = idle_survival.to_vec();
+        })
+    }
+
+    /// 20 misses within 1 MiB, which the private cache has, 8 within 2 MiB and none within 4; of the lines a quarter is written.
+    #[test]
+    fn capacities_add_as_the_llc_takes_what_the_private_cache_had() {
+        const MIB: u64 = 1 << 20;
+        let points = [(MIB, 20.0), (2 * MIB, 8.0), (4 * MIB, 0.0)];
+        let points = points.map(|(bytes, mpki)| CurvePoint { bytes, mpki }).to_vec();
+        let phase = Phase {
+            instructions: 1_000_000,
+            threads: 1,
+            data_accesses_pki: 400.0,
+            mix: InstructionMix::default(),
+            prefetchable: 0.0,
+            memory_level_parallelism: 1.0,
+            dirty_share: 0.25,
+            footprint_bytes: 4 * MIB,
+            curve: MissRateCurve::new(points).unwrap(),
+            core: None,
+        };
+        let cases = [
+            (Inclusion::Inclusive, [20.0, 20.0, 8.0]),
+            (Inclusion::NonInclusive, [20.0, 8.0, 4.0]),
+            (Inclusion::Neither, [20.0, 20.0 - 3.0, 8.0 - 1.0]),
+        ];
+        for (inclusion, expected) in cases {
+            let site = with_llc(|llc| llc.inclusion = Some(inclusion));
+            for (held_mib, expected) in (0..).zip(expected) {
+                let found = site.llc_mpki(&phase, f64::from(held_mib) * MIB as f64);
+                assert!((found - expected).abs() < 1e-9, "{inclusion:?}, {held_mib}: {found}");
+            }
+            // Where the curve has a point, misses have one.
+            let steps: Vec<f64> = site.steps(2.0 * MIB as f64).collect();
+            let expected: &[u64] = match inclusion {
+                Inclusion::Inclusive => &[2],
+                Inclusion::NonInclusive => &[1],
+                Inclusion::Neither => &[2, 1],
+            };
+            assert_eq!(steps, expected.iter().map(|mib| (mib * MIB) as f64).collect::<Vec<_>>());
+        }
     }
 
     #[test]

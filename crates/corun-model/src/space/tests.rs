@@ -1,6 +1,6 @@
 //! The laws of space on tables made by hand, and against a true shared LRU cache.
 
-use corun_machine::CoreType;
+use corun_machine::{CoreType, Inclusion};
 use proptest::prelude::*;
 
 use crate::options::SpaceLaw;
@@ -27,7 +27,7 @@ pub(super) fn site(llc_bytes: f64, ways: f64) -> Site {
         single_use_life: 1.0,
         way_bytes: llc_bytes / ways,
         line_bytes: LINE,
-        inclusive: true,
+        inclusion: Inclusion::Inclusive,
         has_measured_queue: false,
         llc_latency_ns: 10.0,
         memory_latency_ns: 100.0,

@@ -1,6 +1,6 @@
 //! Properties of whole solves.
 
-use corun_machine::{AccessRates, LoadedLatency, MachineSpec, preset};
+use corun_machine::{AccessRates, Inclusion, LoadedLatency, MachineSpec, preset};
 use corun_model::{
     BandwidthModel, Flow, LoadedProgram, Model, ModelOptions, Outcome, Pace, Pressure, Running,
     Scratch, SpaceLaw,
@@ -47,10 +47,14 @@ fn options() -> impl Strategy<Value = ModelOptions> {
     })
 }
 
-/// Gold's packages, of which the latency under load and what one core draws were measured or not.
+/// Gold's packages, or those of a simulator: of which the latency under load and what one core draws were measured, with last-level
+/// caches that keep what they give.
 fn gold_as(is_measured: bool, packages: u32, cores: u32) -> MachineSpec {
     let mut spec = gold(packages, cores);
     if is_measured {
+        for package in &mut spec.objects {
+            package.objects[0].objects[0].inclusion = Some(Inclusion::Neither);
+        }
         let point = |(mb_per_s, latency_ns)| LoadedLatency {
             mb_per_s,
             latency_ns,

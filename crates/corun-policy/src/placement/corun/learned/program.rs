@@ -1,6 +1,6 @@
 //! A program as counters told of it, in plain figures.
 
-use corun_machine::{Cache, Inclusion, Machine};
+use corun_machine::{Cache, Machine};
 use corun_model::{LoadedProgram, Model, ModelError};
 use corun_profile::{MeasuredOn, Profile, ProfileData, SoloRow, SoloTable, TableFigures};
 
@@ -125,14 +125,14 @@ fn largest_llc(machine: &Machine) -> Option<Cache> {
 pub(super) fn private_cache(machine: &Machine) -> PrivateCache {
     PrivateCache {
         bytes: machine.private_cache(0).map_or(0.0, |cache| cache.size_bytes as f64),
-        is_in_llc: largest_llc(machine).is_none_or(|cache| cache.inclusion == Inclusion::Inclusive),
+        is_in_llc: largest_llc(machine).is_none_or(|cache| !cache.inclusion.capacities_add()),
     }
 }
 
 /// The machine's largest LLC, in so many parts.
 fn measured_on(machine: &Machine) -> Option<MeasuredOn> {
     let cache = largest_llc(machine)?;
-    let inclusive = cache.inclusion == Inclusion::Inclusive;
+    let inclusive = !cache.inclusion.capacities_add();
     let private = machine.private_cache(0).map_or(1, |cache| cache.size_bytes);
     Some(MeasuredOn {
         machine: machine.name().to_owned(),
