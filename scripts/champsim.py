@@ -372,6 +372,7 @@ mixed_mb_per_s = {mixed(figures["both_mixed_cycles"]) * 2}
 [kernel]
 # No kernel: what the first touch of a page takes is its walk, whose entry comes from memory.
 page_fault_ns = {ns(max(0, figures["first_touch"]))}
+page_fault_memory_share = 1.0
 {each(KERNEL_COSTS, 0.0)}
 
 [[object]]

@@ -55,6 +55,7 @@ mod tests {
         let some = Some(8.0);
         let mut costs = KernelCosts {
             page_fault_ns: some,
+            page_fault_memory_share: None,
             huge_page_fault_ns: some,
             file_fault_ns: some,
             system_call_ns: some,

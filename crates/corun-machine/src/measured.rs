@@ -218,6 +218,8 @@ pub struct LineTransfer {
 pub struct KernelCosts {
     /// The first touch of a page of the smallest size, and giving the page back.
     pub page_fault_ns: Option<f64>,
+    /// Of that, the share that waits for memory: it takes longer where memory does. Absent: 0.
+    pub page_fault_memory_share: Option<f64>,
     /// The first touch of a huge page, and giving it back.
     pub huge_page_fault_ns: Option<f64>,
     /// The first touch of 16 pages of a file in the page cache, which the kernel maps at once, and giving them back.

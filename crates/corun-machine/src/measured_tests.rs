@@ -131,6 +131,7 @@ other_node_ns = 150.0
 
 [kernel]
 page_fault_ns = 500.0
+page_fault_memory_share = 0.25
 huge_page_fault_ns = 90000.0
 file_fault_ns = 6000.0
 system_call_ns = 80.0
@@ -250,6 +251,7 @@ fn errors_in_measured_parts_name_their_field() {
         ("= 170.0", "= 190.0", "bandwidth[0].loaded_latency[1].latency_ns", "expected 190 to 250"),
         ("other_llc_ns = 90.0", "other_llc_ns = -9.0", "line_transfer.other_llc_ns", "found -9"),
         ("system_call_ns = 80.0", "system_call_ns = nan", "kernel.system_call_ns", "found NaN"),
+        ("share = 0.25", "share = 1.25", "kernel.page_fault_memory_share", "found 1.25"),
         ("per_byte = 0.08", "per_byte = -1.0", "kernel.transfer_ns_per_byte", "found -1.0"),
         ("effective_kib = 500", "effective_kib = 0", "object[0].effective_kib", "found 0"),
         ("use_life = 0.25", "use_life = 0.0", "object[0].single_use_life", "found 0"),
@@ -358,6 +360,7 @@ fn a_spec_made_by_hand_is_the_file() {
         spec.kernel,
         Some(KernelCosts {
             page_fault_ns: Some(500.0),
+            page_fault_memory_share: Some(0.25),
             huge_page_fault_ns: Some(90_000.0),
             file_fault_ns: Some(6000.0),
             system_call_ns: Some(80.0),

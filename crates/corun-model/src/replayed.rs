@@ -119,22 +119,22 @@ impl Ages {
     }
 }
 
-/// With so many bytes held, misses, and cycles of the kernel an instruction.
+/// With so many bytes held and misses, and with the kernel's cycles.
 fn knot(
     phase: &Phase,
     site: &Site,
-    (bytes, mpki, kernel): (f64, f64, f64),
+    (bytes, mpki, kernel): (f64, f64, KernelCycles),
     points: &[Point],
 ) -> (Knot, CpiStack) {
     let Point { mut stack, memory, waiting, .. } = between(points, mpki);
-    stack.add(Cause::Kernel, kernel);
+    stack.add(Cause::Kernel, kernel.all);
     let cpi = stack.total();
     let cleared = phase.cleared_mpki(site.curve_bytes(bytes).max(1.0));
     let mut knot = Knot {
         bytes,
         cpi,
-        memory_cpi: memory.min(cpi),
-        waiting_cpi: waiting.min(cpi),
+        memory_cpi: (memory + kernel.of_memory).min(cpi),
+        waiting_cpi: (waiting + kernel.of_memory).min(cpi),
         llc_hit_cpi: stack.of(Cause::Llc),
         mpki: mpki + cleared,
         ..Knot::default()
@@ -151,13 +151,21 @@ fn knot(
 }
 
 /// Cycles an instruction that the kernel takes for the program.
-fn kernel_cycles(phase: &Phase, site: &Site, run_instructions: f64) -> f64 {
-    let Some(core) = &phase.core else { return 0.0 };
+#[derive(Debug, Clone, Copy, Default)]
+struct KernelCycles {
+    all: f64,
+    /// Those that wait for memory.
+    of_memory: f64,
+}
+
+fn kernel_cycles(phase: &Phase, site: &Site, run_instructions: f64) -> KernelCycles {
+    let Some(core) = &phase.core else { return KernelCycles::default() };
     let kernel = &site.kernel;
     let told_apart = core.light_calls_pki + core.mapping_calls_pki + core.sleeping_calls_pki;
     // Figures in files are rounded each for itself.
     let other_calls_pki = (core.system_calls_pki - told_apart).max(0.0);
-    let ns = (core.page_faults_pki - core.file_faults_pki) * kernel.page_fault_ns
+    let page_faults = (core.page_faults_pki - core.file_faults_pki) * kernel.page_fault_ns;
+    let ns = page_faults
         + core.file_faults_pki * kernel.file_fault_ns
         + other_calls_pki * kernel.system_call_ns
         + core.light_calls_pki * kernel.light_call_ns
@@ -166,7 +174,11 @@ fn kernel_cycles(phase: &Phase, site: &Site, run_instructions: f64) -> f64 {
         + (core.transferred_bytes_pki - core.file_written_bytes_pki) * kernel.transfer_ns_per_byte
         + core.file_written_bytes_pki * kernel.file_write_ns_per_byte
         + kernel.process_ns / (run_instructions.max(1.0) * 1e-3);
-    ns * 1e-3 * site.core.clock_mhz * 1e-3
+    let cycles = |ns: f64| ns * 1e-3 * site.core.clock_mhz * 1e-3;
+    KernelCycles {
+        all: cycles(ns),
+        of_memory: cycles(page_faults * kernel.page_fault_memory_share),
+    }
 }
 
 /// Replays at several miss rates, the highest first: at the ends, and between them as long as a

@@ -77,6 +77,8 @@ pub(crate) struct Site {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Kernel {
     pub(crate) page_fault_ns: f64,
+    /// The share of it that waits for memory.
+    pub(crate) page_fault_memory_share: f64,
     /// Of a fault that maps up to 16 pages of a file.
     pub(crate) file_fault_ns: f64,
     /// Of a call on a file where the machine says it, since most calls of programs are such; else of
@@ -102,6 +104,7 @@ impl Kernel {
     /// ending a process counts only where it was measured.
     pub(crate) const USUAL: Self = Self {
         page_fault_ns: 500.0,
+        page_fault_memory_share: 0.0,
         file_fault_ns: 500.0,
         system_call_ns: 100.0,
         light_call_ns: 100.0,
@@ -125,6 +128,8 @@ impl Kernel {
         let page_fault_ns = figure(|kernel| kernel.page_fault_ns).unwrap_or(usual.page_fault_ns);
         Self {
             page_fault_ns,
+            page_fault_memory_share: figure(|kernel| kernel.page_fault_memory_share)
+                .unwrap_or(usual.page_fault_memory_share),
             file_fault_ns: figure(|kernel| kernel.file_fault_ns).unwrap_or(page_fault_ns),
             system_call_ns,
             light_call_ns,

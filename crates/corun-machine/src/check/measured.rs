@@ -41,6 +41,9 @@ pub(super) fn machine(spec: &MachineSpec) -> Checked {
     if let Some(kernel) = &spec.kernel {
         each(kernel, "kernel", "_ns", &LATENCY_NS)?;
         each(kernel, "kernel", "_ns_per_byte", &LATENCY_NS)?;
+        if let Some(share) = kernel.page_fault_memory_share {
+            within("kernel.page_fault_memory_share".to_owned(), share, &SHARE)?;
+        }
     }
     spread(spec)
 }

@@ -1,7 +1,7 @@
 //! The shipped recordings on every named core: what no interval model may get wrong.
 
 use corun_machine::{KernelCosts, Machine, NamedCore, core, core_names};
-use corun_model::{CAUSES, LoadedProgram, Model, ModelOptions, Outcome, WaysFigures};
+use corun_model::{CAUSES, LoadedProgram, Member, Model, ModelOptions, Outcome, WaysFigures};
 use corun_profile::{CoreDetail, CurvePoint, Library, MissRateCurve, Profile, ProfileData};
 
 use crate::fixture::*;
@@ -103,8 +103,8 @@ fn cleared_lines_are_moved_once_and_wait_for_nothing() {
     assert!((some.ipc / none.ipc - 1.0).abs() < 0.01, "{} and {}", some.ipc, none.ipc);
 }
 
-/// Instructions and seconds of gzip on a core whose kernel costs so much, with other counts of what it asks of the kernel.
-fn gzip(costs: KernelCosts, count: impl Fn(&mut CoreDetail)) -> (f64, f64) {
+/// gzip on a core whose kernel costs so much, with other counts of what it asks of the kernel.
+fn loaded_gzip(costs: KernelCosts, count: impl Fn(&mut CoreDetail)) -> (Model, Profile, usize) {
     let big = core("big-out-of-order").unwrap();
     let mut spec = big.machine.spec().clone();
     spec.kernel = Some(costs);
@@ -113,9 +113,14 @@ fn gzip(costs: KernelCosts, count: impl Fn(&mut CoreDetail)) -> (f64, f64) {
     let mut profile = Library::shipped().unwrap().get("gzip").unwrap().clone();
     let ProfileData::Recording(recording) = &mut profile.data else { panic!("a recording") };
     recording.phases.iter_mut().for_each(|phase| count(phase.core.as_mut().unwrap()));
+    (model, profile, big.cpu())
+}
+
+/// Its instructions and seconds.
+fn gzip(costs: KernelCosts, count: impl Fn(&mut CoreDetail)) -> (f64, f64) {
+    let (model, profile, cpu) = loaded_gzip(costs, count);
     let instructions = profile.instructions() as f64;
-    let program = load(&model, &profile);
-    let solo = model.solo(&program, LoadedProgram::WHOLE, big.cpu());
+    let solo = model.solo(&load(&model, &profile), LoadedProgram::WHOLE, cpu);
     (instructions, instructions / solo.instructions_per_s)
 }
 
@@ -213,6 +218,35 @@ fn faults_on_files_cost_what_the_machine_says() {
     let more_s = instructions * 1e-3 * FAULTS_PKI * 0.25 * 4000e-9;
     assert!(((files - anonymous) / more_s - 1.0).abs() < 1e-3, "{files} {anonymous}");
     assert_eq!(seconds(None, 0.25).1, anonymous);
+}
+
+/// What of a page fault waits for memory grows as loads do: half of 2000 ns for each of 0.5 in 1000 instructions. Files' faults do not.
+#[test]
+fn page_faults_wait_for_memory_as_far_as_the_machine_says() {
+    const FAULTS_PKI: f64 = 0.5;
+    let demand = |page_fault_memory_share: Option<f64>, file_share: f64| {
+        let costs = KernelCosts {
+            page_fault_ns: Some(2000.0),
+            file_fault_ns: Some(2000.0),
+            page_fault_memory_share,
+            ..KernelCosts::default()
+        };
+        let (model, profile, cpu) = loaded_gzip(costs, |core| {
+            core.page_faults_pki = FAULTS_PKI;
+            core.file_faults_pki = FAULTS_PKI * file_share;
+        });
+        let member = Member { program: &load(&model, &profile), phase: LoadedProgram::WHOLE, cpu };
+        let clock_mhz = model.machine().core_types()[0].clock_mhz;
+        (model.demand_at(&member, 1e6), clock_mhz)
+    };
+    let (none, clock_mhz) = demand(None, 0.0);
+    for (share, file_share) in [(0.5, 0.0), (0.5, 0.4), (1.0, 0.0), (0.0, 0.0)] {
+        let (some, _) = demand(Some(share), file_share);
+        let waits = FAULTS_PKI * (1.0 - file_share) * 1e-3 * 2000.0 * share * clock_mhz * 1e-3;
+        assert!((some.cpi - none.cpi).abs() < 1e-9);
+        let more = [some.memory_cpi - none.memory_cpi, some.waiting_cpi - none.waiting_cpi];
+        assert!(more.iter().all(|more| (more - waits).abs() < 1e-9), "{share}: {more:?}, {waits}");
+    }
 }
 
 /// A stream that the prefetcher foresees: an LLC that holds it never makes it slower, on an
