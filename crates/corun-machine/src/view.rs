@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::CpuSet;
 use crate::machine::{Cache, Machine, Object, ObjectIndex};
 use crate::spec::{CacheType, ObjectType};
-use crate::{CpuSet, Inclusion};
 
 /// How many groups of CPUs a folded line names before it only counts the rest.
 const NAMED_GROUPS: usize = 4;
@@ -32,14 +32,6 @@ fn size(bytes: u64) -> String {
     }
     let kib = bytes / 1024;
     if bytes.is_multiple_of(1024) { format!("{kib} KiB") } else { format!("{bytes} bytes") }
-}
-
-fn inclusion_name(inclusion: Inclusion) -> &'static str {
-    match inclusion {
-        Inclusion::Inclusive => "inclusive",
-        Inclusion::NonInclusive => "non-inclusive",
-        Inclusion::Neither => "neither inclusive nor exclusive",
-    }
 }
 
 fn plural(count: usize, one: &str) -> String {
@@ -250,7 +242,7 @@ fn cache_entry(cache: &Cache) -> Map<String, Value> {
     entry.insert("size_bytes".to_owned(), json!(cache.size_bytes));
     entry.insert("ways".to_owned(), json!(cache.ways));
     entry.insert("line_bytes".to_owned(), json!(cache.line_bytes));
-    entry.insert("inclusion".to_owned(), json!(inclusion_name(cache.inclusion)));
+    entry.insert("inclusion".to_owned(), json!(cache.inclusion));
     entry.insert("latency_ns".to_owned(), json!(cache.latency_ns));
     entry.insert("effective_bytes".to_owned(), json!(cache.effective_bytes));
     entry.insert("rates".to_owned(), json!(cache.rates));
