@@ -90,7 +90,7 @@ pub(crate) fn sizes(phase: &Phase, site: &Site) -> Vec<f64> {
         .flat_map(|point| site.steps(point.bytes as f64))
         .filter(|&bytes| bytes > 0.0 && bytes < most)
         .collect();
-    // A point may have two steps, of which every second would be of one kind.
+    // Where a point has two steps, every second would be of written lines.
     inside.sort_by(f64::total_cmp);
     let every = inside.len().div_ceil(CURVE_KNOTS).max(1);
     sizes.extend(inside.iter().step_by(every));

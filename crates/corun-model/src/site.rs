@@ -317,12 +317,8 @@ impl Site {
     /// Misses of the LLC per 1000 instructions of a phase that holds `occupancy` bytes of it.
     pub(crate) fn llc_mpki(&self, phase: &Phase, occupancy: f64) -> f64 {
         let at = |bytes: f64| phase.curve.mpki(bytes.max(1.0)).value;
-        let (unwritten, written) =
-            (self.curve_bytes(occupancy), self.written_curve_bytes(occupancy));
-        if unwritten == written {
-            return at(unwritten);
-        }
-        at(unwritten) + phase.dirty_share * (at(written) - at(unwritten))
+        let unwritten = at(self.curve_bytes(occupancy));
+        unwritten + phase.dirty_share * (at(self.written_curve_bytes(occupancy)) - unwritten)
     }
 
     /// The size at which a program's own curve is read when it holds `occupancy` bytes of the LLC, for lines that it does not
@@ -337,8 +333,8 @@ impl Site {
     /// The same for lines that it writes: those that the private cache writes back are new in the LLC when they leave it.
     pub(crate) fn written_curve_bytes(&self, occupancy: f64) -> f64 {
         match self.inclusion {
-            Inclusion::Inclusive => self.curve_bytes(occupancy),
-            Inclusion::Neither | Inclusion::NonInclusive => occupancy + self.private_bytes,
+            Inclusion::Neither => occupancy + self.private_bytes,
+            Inclusion::Inclusive | Inclusion::NonInclusive => self.curve_bytes(occupancy),
         }
     }
 
