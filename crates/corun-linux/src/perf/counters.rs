@@ -160,9 +160,10 @@ impl OpenGroup {
     fn open(counted: CountTarget, members: &[(usize, Encoding)]) -> io::Result<Option<Self>> {
         let mut counters: Vec<Counter> = Vec::with_capacity(members.len());
         for (_, encoding) in members {
-            let builder = builder(counted, encoding, members.len() > 1);
+            let mut builder = builder(counted, encoding, members.len() > 1);
             let opened = match counters.first_mut() {
-                None => builder.build(),
+                // What joins a leader that counts already, and is of another kind, is never counted on a CPU.
+                None => builder.enabled(members.len() == 1).build(),
                 Some(leader) => {
                     let of_leader = self::builder(counted, &members[0].1, true);
                     join(&builder, leader, &of_leader)
@@ -173,6 +174,9 @@ impl OpenGroup {
                 Err(error) if !counters.is_empty() && cannot_join(&error) => return Ok(None),
                 Err(error) => return Err(error),
             }
+        }
+        if let [leader, _, ..] = &mut counters[..] {
+            leader.enable()?;
         }
         let places = members.iter().map(|(place, _)| *place).collect();
         let values = vec![0; members.len()];
@@ -407,6 +411,34 @@ mod tests {
         };
         let error = join(&of_member, &mut leader, &of_leader).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(rustix::io::Errno::SRCH.raw_os_error()), "{error}");
+    }
+
+    /// The clock and the faults are of different units of the kernel's.
+    #[test]
+    fn a_group_of_several_kinds_is_counted_on_a_cpu() {
+        let events = ["task-clock", "page-faults"].map(software);
+        let groups = EventGroups::new(events.iter().map(|event| (0, event)));
+        let cpus = rustix::thread::sched_getaffinity(None).unwrap();
+        let allowed = (0..rustix::thread::CpuSet::MAX_CPU).filter(|&cpu| cpus.is_set(cpu));
+        let opened: io::Result<Vec<OpenCounters>> = allowed
+            .map(|cpu| OpenCounters::open(CountTarget::Cpu(CpuId(cpu as u32)), &groups))
+            .collect();
+        let mut counters = match opened {
+            Err(error) => return eprintln!("skipped: CPUs cannot be counted here: {error}"),
+            Ok(counters) => counters,
+        };
+        // On whichever of them this thread runs.
+        let mut faults = 0.0;
+        for _ in 0..500 {
+            drop(std::hint::black_box(vec![1_u8; 64 << 20]));
+            for one in &mut counters {
+                faults += one.advance(2).unwrap()[1].unwrap_or(0.0);
+            }
+            if faults >= 1.0 {
+                return;
+            }
+        }
+        panic!("no fault was counted");
     }
 
     #[test]

@@ -191,6 +191,23 @@ fn each_cpu_is_counted_for_the_machine_as_a_whole() {
     assert_eq!(cpus.len(), online.len());
 }
 
+/// Its clock and its switches are of different units of the kernel's.
+#[test]
+fn all_events_of_the_cpus_are_counted() {
+    let fixture = Fixture::new();
+    let script = "i=0; while [ $i -lt 60 ]; do /bin/true; i=$((i+1)); done";
+    let options = ["stat", "-a", "-e", EVENTS, "-T", "50ms", "--format", "json", "-o", "out.json"];
+    let ran = fixture.run(&[&options[..], &["--", "sh", "-c", script]].concat());
+    if !can_count(&ran) {
+        return;
+    }
+    let lines = lines(&std::fs::read_to_string(fixture.path("out.json")).unwrap());
+    for event in ["task-clock_ns", "context-switches", "page-faults"] {
+        let all: f64 = lines.iter().map(|line| count(line, event)).sum();
+        assert!(all >= 60.0, "{event}: {all}");
+    }
+}
+
 #[test]
 fn mistakes_are_named_with_what_to_do() {
     let fixture = Fixture::new();
@@ -227,9 +244,15 @@ fn without_a_name_the_busiest_processes_are_counted() {
 #[test]
 fn a_program_that_a_signal_ends_is_told_by_the_exit_code() {
     let fixture = Fixture::new();
-    let ran = fixture.run(&["stat", "-e", "task-clock", "--", "sh", "-c", "kill -KILL $$"]);
+    let options = ["stat", "-e", "task-clock", "--format", "json", "-o", "out.json", "--"];
+    let ran = fixture.run(&[&options[..], &["sh", "-c", "kill -KILL $$"]].concat());
     if can_count(&ran) {
         assert_eq!(ran.code(), 137, "{}", ran.stderr());
+        // It ended before anybody saw it under its own name.
+        let text = std::fs::read_to_string(fixture.path("out.json")).unwrap();
+        let lines = lines(&text);
+        let mut threads = lines.iter().filter(|line| line["of"] == "thread").peekable();
+        assert!(threads.peek().is_some() && threads.all(|line| line["program"] == "sh"), "{text}");
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
@@ -26,6 +28,9 @@ use corun_app::Cancel;
 const LOOKS: f64 = 10.0;
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
+
+/// Of a program's name the kernel keeps so many bytes.
+const KERNEL_NAME_BYTES: usize = 15;
 
 /// `pids`: the processes to count where no program is started.
 pub(super) fn run<W: Write>(
@@ -77,6 +82,9 @@ pub(super) fn run<W: Write>(
         watch.start = Instant::now();
     }
     let mut child = launch.map(|launch| start_program(arguments, launch)).transpose()?;
+    if child.is_some() {
+        watch.name_started(Path::new(&arguments.command[0]));
+    }
     let status = watch.until_over(arguments, &cancel, child.as_mut())?;
     match status {
         Some(status) if cancel.is_set() && status.code().is_none() => Err(Failure::Interrupted),
@@ -172,6 +180,14 @@ impl<W: Write> Watch<W> {
     fn refused(&self, error: &std::io::Error) -> Failure {
         let failure = Failure::input(format!("cannot count here: {error}"));
         counter_advice(&self.roots, error).into_iter().fold(failure, Failure::hint)
+    }
+
+    /// Gives the process that begins now the name that the kernel will give it: it may end before the next look, and was called
+    /// as corun is when it was seen.
+    fn name_started(&mut self, program: &Path) {
+        let name = program.file_name().unwrap_or_default().as_bytes();
+        let name = String::from_utf8_lossy(&name[..name.len().min(KERNEL_NAME_BYTES)]);
+        self.names.values_mut().for_each(|known| known.0 = name.clone().into_owned());
     }
 
     /// Looks who is there and begins to count those that are new.
