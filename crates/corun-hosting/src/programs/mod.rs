@@ -211,6 +211,7 @@ impl Program {
     fn target(&self, task: Task) -> Target {
         Target {
             profile: self.profile.clone(),
+            name_is_profile: false,
             important: self.important,
             ..Target::new(self.name.clone(), ProcessSelector::Descendants(task))
         }

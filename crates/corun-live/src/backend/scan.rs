@@ -116,8 +116,7 @@ impl LiveBackend {
             allowed: facts.affinity.clone(),
             ..ThreadView::new(id, process, &*target.name, &may_run_on.intersection(&self.online))
         };
-        let profile = target.profile.as_deref().unwrap_or(&target.name);
-        let mut thread = ManagedThread::new(facts, index, profile);
+        let mut thread = ManagedThread::new(facts, index, target.profile_name().unwrap_or(""));
         if inherited.is_none() {
             (thread.expected, thread.allowed) = (may_run_on.clone(), may_run_on.clone());
         }

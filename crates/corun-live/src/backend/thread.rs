@@ -14,7 +14,7 @@ pub struct ManagedThread {
     pub facts: TaskFacts,
     /// Index of its program among the targets.
     pub target: usize,
-    /// Its program: the name of its profile where it has one.
+    /// The name of its program's profile; empty where its process's command line leads to one.
     pub profile: Arc<str>,
     /// Where its user allows it to run, CPUs that are off line included: nothing ever widens it.
     pub may_run_on: CpuSet,

@@ -19,8 +19,8 @@ const LOOK_AGAIN: u64 = 16;
 
 /// Gives what stored profiles say of programs alone on this machine.
 ///
-/// A thread's profile is the one that its program is named after ([`ManagedThread::profile`]), else the
-/// one that [`profile_of`] finds for its process.
+/// A thread's profile is the one that was named for it ([`ManagedThread::profile`]), else the one that [`profile_of`] finds for
+/// its process.
 pub struct StoredProfiles {
     roots: Roots,
     model: Arc<Model>,
@@ -146,24 +146,46 @@ impl Source for StoredProfiles {
     }
 }
 
+/// Interpreters, without their versions: what one does is up to its arguments.
+const INTERPRETERS: [&str; 20] = [
+    "bash", "dash", "deno", "fish", "guile", "java", "ksh", "lua", "luajit", "node", "perl", "php",
+    "pypy", "python", "R", "ruby", "sh", "tclsh", "wish", "zsh",
+];
+
 /// The profile of a process by its command lines ([`commands_of`]), that of the first that has one: the one recorded from
-/// the same executable's name with the same arguments; else the one that is named after the executable; else the only one
-/// that was recorded from it.
+/// the same executable's name with the same arguments; else, but for an interpreter, the one that is named after the
+/// executable; else the only one that was recorded from it.
 pub fn profile_of<'a>(library: &'a Library, commands: &[Vec<String>]) -> Option<&'a Profile> {
     commands.iter().find_map(|command| profile_of_command(library, command))
 }
 
 fn profile_of_command<'a>(library: &'a Library, command: &[String]) -> Option<&'a Profile> {
     let executable = file_name(command.first()?)?;
-    let is_from = |from: &[String]| from.first().and_then(|one| file_name(one)) == Some(executable);
+    let interpreter = interpreter(executable);
+    let is_same = |other: &str| match interpreter {
+        Some(_) => self::interpreter(other) == interpreter,
+        None => other == executable,
+    };
+    let is_from =
+        |from: &[String]| from.first().and_then(|one| file_name(one)).is_some_and(is_same);
     let recorded: Vec<(&str, &[String])> =
         library.commands().filter(|(_, from)| is_from(from)).collect();
     let same = recorded.iter().find(|(_, from)| from[1..] == command[1..]);
+    if interpreter.is_some() {
+        return same.and_then(|(name, _)| library.find(name));
+    }
     let only = || match recorded.as_slice() {
         [(name, _)] => library.find(name),
         _ => None,
     };
     same.and_then(|(name, _)| library.find(name)).or_else(|| library.find(executable)).or_else(only)
+}
+
+/// The interpreter that an executable of this name is: `python3.11` is `python`.
+fn interpreter(executable: &str) -> Option<&'static str> {
+    let versionless =
+        executable.trim_end_matches(|one: char| one.is_ascii_digit() || "-.".contains(one));
+    INTERPRETERS.into_iter().find(|known| *known == versionless)
 }
 
 fn file_name(path: &str) -> Option<&str> {
@@ -236,6 +258,23 @@ mod tests {
         assert_eq!(found(&library, &["/bin/gzip", "-k"]), Some("gzip"));
         assert_eq!(found(&library, &["awk"]), None);
         assert_eq!(found(&library, &[]), None);
+    }
+
+    #[test]
+    fn an_interpreter_is_what_its_arguments_say() {
+        let library = library(&[
+            ("python3", &["/usr/bin/python3", "work.py"]),
+            ("lua", &["lua5.4", "w.lua"]),
+        ]);
+        for same in ["python3", "/usr/bin/python3.11", "pypy"] {
+            let expected = (same != "pypy").then_some("python3");
+            assert_eq!(found(&library, &[same, "work.py"]), expected, "{same}");
+        }
+        for other in [&["python3", "-c", "pass"][..], &["/usr/bin/python3"], &["lua5.4", "x.lua"]] {
+            assert_eq!(found(&library, other), None, "{other:?}");
+        }
+        // One that is no interpreter, though it begins like one.
+        assert_eq!(interpreter("shred"), None);
     }
 
     /// A script may be recorded by its own name, or as an argument of its interpreter.

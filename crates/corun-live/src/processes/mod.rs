@@ -33,6 +33,9 @@ pub struct Target {
     pub name: Arc<str>,
     /// Its profile's name, where the user says it.
     pub profile: Option<String>,
+    /// Is it otherwise the program's name? Else each process's command line leads to its profile: a name that was taken from
+    /// a process may be an interpreter's.
+    pub name_is_profile: bool,
     /// Is it one to protect?
     pub important: bool,
     /// Which processes it is.
@@ -45,7 +48,19 @@ impl Target {
     /// With the profile of its name, not to be protected, held thread by thread.
     pub fn new(name: impl Into<Arc<str>>, processes: ProcessSelector) -> Self {
         let name = name.into();
-        Self { name, profile: None, important: false, processes, pin: PinScope::Threads }
+        Self {
+            name,
+            profile: None,
+            name_is_profile: true,
+            important: false,
+            processes,
+            pin: PinScope::Threads,
+        }
+    }
+
+    /// The profile's name; none where each process's command line leads to it.
+    pub(crate) fn profile_name(&self) -> Option<&str> {
+        self.profile.as_deref().or_else(|| self.name_is_profile.then_some(&*self.name))
     }
 }
 

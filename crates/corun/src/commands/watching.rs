@@ -134,7 +134,10 @@ pub(super) fn targets(typed: &TargetArgs) -> Outcome<Vec<Target>> {
             let found = facts(&Roots::default(), pid, pid).map_err(|_| {
                 Failure::input(format!("no process has the number {pid}")).hint("pgrep -a NAME")
             })?;
-            let of_pid = |(_, rule)| target(found.name.clone(), Rule { pid: Some(pid), ..rule });
+            let of_pid = |(_, rule)| Target {
+                name_is_profile: false,
+                ..target(found.name.clone(), Rule { pid: Some(pid), ..rule })
+            };
             targets.extend(rules(typed).into_iter().map(of_pid));
         }
         return Ok(targets);

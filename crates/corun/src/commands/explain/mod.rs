@@ -117,7 +117,7 @@ fn target(arguments: &ExplainArgs) -> Outcome<Target> {
         (None, cgroup) => Rule { cgroup: cgroup.clone(), ..Rule::default() },
     };
     let target = Target::new("program", ProcessSelector::Rule(rule));
-    Ok(Target { profile: arguments.profile.clone(), ..target })
+    Ok(Target { profile: arguments.profile.clone(), name_is_profile: false, ..target })
 }
 
 /// The process to which a number belongs: it may be that of one of its threads, as `corun top` lists them.
