@@ -83,6 +83,14 @@ impl HostBuilder {
         &self.library
     }
 
+    /// Are profiles that a person named all there?
+    ///
+    /// # Errors
+    /// Bad input for the first that is not, with what is near.
+    pub fn check_profiles(&self, names: &[&str]) -> Result {
+        names.iter().try_for_each(|name| Ok(self.library.get(name).map(|_| ())?))
+    }
+
     /// The host of the policies that were asked for, over these programs. `profiles`: names of
     /// the stored profiles that they have, and programs that are to come will have.
     pub fn host(

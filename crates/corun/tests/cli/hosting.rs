@@ -137,6 +137,10 @@ fn what_cannot_be_started_is_said() {
     let (code, _, err) = run(&fixture, &["--policy", "doi", "--", "true"]);
     assert_eq!(code, Some(2));
     assert!(err.contains("unknown policy `doi`") && err.contains("dio"), "{err}");
+    let words = [&BY_PROFILES[..], &["--profile", "xy", "--", "true"]].concat();
+    let (code, _, err) = run(&fixture, &words);
+    assert_eq!(code, Some(2));
+    assert!(err.contains("no program is named \"xy\"") && err.contains("near it: xz"), "{err}");
     fixture.write("mix.toml", "[[app]]\nprofile = \"xz\"\n");
     let mix = fixture.path("mix.toml");
     let (code, _, err) = run(&fixture, &[&BY_PROFILES[..], &[mix.to_str().unwrap()]].concat());

@@ -115,7 +115,7 @@ pub(super) fn effect(effect: &Effect) -> String {
 pub(super) fn beginning(pair: Duration, least_pairs: usize, longest_s: f64) -> String {
     format!(
         "on and off by turns: a pair of blocks takes {} on average, and nothing is sure before {least_pairs} of them; it \
-         ends after {} at the latest, or with Ctrl-C",
+         ends with the block in which {} are over, or with Ctrl-C",
         time(pair),
         time(Duration::from_secs_f64(longest_s))
     )
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(
             beginning(Duration::from_secs(50), 6, 3600.0),
             "on and off by turns: a pair of blocks takes 50 s on average, and nothing is sure before 6 of them; it ends \
-             after 60 min at the latest, or with Ctrl-C"
+             with the block in which 60 min are over, or with Ctrl-C"
         );
     }
 

@@ -72,12 +72,17 @@ impl Whose {
         match self {
             Self::Configured(config) => host_as(config, &arguments),
             Self::Running(running) => {
-                let targets = running.targets.clone();
-                HostBuilder::new(&arguments)?.host(&arguments, targets, &running.profiles())
+                let (targets, profiles) = (running.targets.clone(), running.profiles());
+                let builder = HostBuilder::new(&arguments)?;
+                builder.check_profiles(&profiles)?;
+                builder.host(&arguments, targets, &profiles)
             }
             Self::Ours(ours) => {
                 let targets = ours.targets.values().cloned().collect();
-                HostBuilder::new(&arguments)?.host(&arguments, targets, &ours.started.profiles())
+                let profiles = ours.started.profiles();
+                let builder = HostBuilder::new(&arguments)?;
+                builder.check_profiles(&profiles)?;
+                builder.host(&arguments, targets, &profiles)
             }
         }
     }

@@ -33,6 +33,7 @@ pub(crate) fn run(arguments: &RunArgs) -> Outcome<String> {
     }
     let mut started = Started::new(programs);
     let builder = HostBuilder::new(&host_settings)?;
+    builder.check_profiles(&started.profiles())?;
     let mut host = builder.host(&host_settings, Vec::new(), &started.profiles())?;
     let has_policy = host_settings.policy != NO_POLICY;
     if has_policy && NoPlan::beforehand(&host) == Some(NoPlan::OneCache) {
