@@ -40,6 +40,9 @@ clock_alone_mhz = 4200.0
 clock_burst_mhz = 4300.0
 large_predictor_share = 0.75
 outstanding_llc_hits = 32
+fetch_width = 6.0
+fuses_branches = false
+runs_wrong_path = false
 store_buffer = 114
 page_walk_cycles = 30.0
 memory_page_walk_cycles = 200.0
@@ -171,6 +174,10 @@ fn all_that_can_be_measured_is_read_and_written_back() {
     let figures = spec.figures();
     for figure in [
         "core_type.c.clock_burst_mhz",
+        "core_type.c.fetch_width",
+        "core_type.c.fuses_branches",
+        "core_type.c.runs_wrong_path",
+        "core_type.c.store_buffer",
         "core_type.c.execution.fp_divide_cycles",
         "core_type.c.tlb",
         "core_type.c.memory_rates.copy_mb_per_s",

@@ -79,6 +79,10 @@ fn measured_of_core_type(one: &CoreType, figures: &mut Vec<String>) {
     };
     add("clock_alone_mhz", one.clock_alone_mhz.is_some());
     add("clock_burst_mhz", one.clock_burst_mhz.is_some());
+    add("fetch_width", one.fetch_width.is_some());
+    add("fuses_branches", !one.fuses_branches);
+    add("runs_wrong_path", !one.runs_wrong_path);
+    add("store_buffer", one.store_buffer.is_some());
     add("large_predictor_share", one.large_predictor_share.is_some());
     add("outstanding_llc_hits", one.outstanding_llc_hits.is_some());
     add("page_walk_cycles", one.page_walk_cycles.is_some());
