@@ -35,8 +35,9 @@ pub struct WaysFigures {
     pub memory_stalls: f64,
     /// Share of cycles stalled with a miss of the private cache outstanding, 0 to 1.
     pub l2_miss_stalls: f64,
-    /// Share of cycles stalled for any reason, 0 to 1. Of a recording: all cycles but those that
-    /// dispatch at full width takes.
+    /// Share of cycles stalled for any reason, 0 to 1. Of a recording with micro-traces: all
+    /// cycles but those of base, dependences and hits in the first level; without: all but those that dispatch at full
+    /// width takes.
     pub total_stalls: f64,
     /// Where the cycles go; of a recording only.
     pub stack: Option<CpiStack>,

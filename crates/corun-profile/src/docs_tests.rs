@@ -59,13 +59,16 @@ fn the_profile_page_names_every_key() {
 
 #[test]
 fn the_mix_page_names_every_key_and_method() {
-    let [example] = examples(MIX_PAGE)[..] else { panic!("expected one example") };
-    let mix = Mix::from_toml(example, "docs/mix-file.md").unwrap();
-    let written = toml::to_string(&mix).unwrap();
-    let mut keys = keys_of(&written);
+    let examples = examples(MIX_PAGE);
+    assert_eq!(examples.len(), 2);
+    let written = examples.iter().map(|example| {
+        let mix = Mix::from_toml(example, "docs/mix-file.md").unwrap();
+        toml::to_string(&mix).unwrap()
+    });
+    let mut keys: Vec<String> = written.flat_map(|mix| keys_of(&mix)).collect();
     assert_named(MIX_PAGE, &keys);
-    // The page's example is to hold each optional key, else it would not be looked for: a key it
-    // lacks is one that the reader's refusal of unknown keys lists and the page does not.
+    // The page's examples are to hold each optional key, else it would not be looked for: a key they
+    // lack is one that the reader's refusal of unknown keys lists and the page does not name.
     let refusal = Mix::from_toml("[[app]]\nnone = 1", "m").unwrap_err().why;
     let listed = refusal.split('`').skip(3).step_by(2).map(str::to_owned);
     let listed: Vec<String> = listed.collect();

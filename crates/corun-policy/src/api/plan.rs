@@ -49,7 +49,8 @@ pub enum Action {
         /// The other.
         second: ThreadId,
     },
-    /// Partition an LLC. Threads on it that are named nowhere keep the whole.
+    /// Partition an LLC. Each thread that runs there has to be in a part: any other one ends a simulation, and has all ways
+    /// on a real machine.
     Partition {
         /// Index in [`corun_machine::Machine::llcs`].
         llc: usize,

@@ -38,7 +38,11 @@ pub(super) fn run(arguments: &ImportArgs) -> Outcome<String> {
         cancel.check()?;
         profile.save(path).map_err(|error| Failure::Failed(error.into()))?;
     }
-    Ok(format!("{} profiles written to {}\n", files.len(), arguments.out_dir.display()))
+    let count = match files.len() {
+        1 => "1 profile".to_owned(),
+        more => format!("{more} profiles"),
+    };
+    Ok(format!("{count} written to {}\n", arguments.out_dir.display()))
 }
 
 /// A folder, or one that can be made.
