@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use corun_app::{DataSources, Error, Result, find_machine, open_library, round};
+use corun_app::{Cancel, DataSources, Error, Result, find_machine, open_library, round};
 use corun_metrics::standard_error;
 use corun_model::ModelOptions;
 use corun_profile::{Library, Profile};
@@ -344,7 +344,7 @@ impl FleetQuestion {
         let mut present: Vec<usize> = asked.iter().map(|one| one.0).collect();
         present.dedup();
         let bounds = Bounds::new(self.ground.clone(), &counts, &present)?;
-        Ok(bounds.bound(&asked)?.map(|bound| bound.value))
+        Ok(bounds.bound(&asked, &Cancel::default())?.map(|bound| bound.value))
     }
 
     fn placed(&self, fleet: &Fleet, reasons: &[String]) -> Vec<PlacedProgram> {

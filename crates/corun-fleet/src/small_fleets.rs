@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use corun_app::{Result, find_machine, open_library};
+use corun_app::{Cancel, Result, find_machine, open_library};
 use corun_model::ModelOptions;
 use corun_profile::Profile;
 use rand::seq::IndexedRandom;
@@ -244,6 +244,6 @@ impl SmallFleets {
         let mut present: Vec<usize> = asked.iter().map(|one| one.0).collect();
         present.dedup();
         let bounds = Bounds::new(self.ground.clone(), &nodes, &present)?;
-        Ok(bounds.bound(&asked)?.map_or(0.0, |bound| bound.value))
+        Ok(bounds.bound(&asked, &Cancel::default())?.map_or(0.0, |bound| bound.value))
     }
 }

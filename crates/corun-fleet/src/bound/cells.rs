@@ -9,6 +9,7 @@
 
 use std::sync::Mutex;
 
+use corun_app::{Cancel, Result};
 use corun_model::{LeastFigures, LoadedProgram, Member, Pressure};
 use corun_optimal::packing::{Packing, PackingItem};
 use rayon::prelude::*;
@@ -28,6 +29,8 @@ const PACKED_TOGETHER: usize = 128;
 const ADDED: usize = 20;
 /// Rounds after which the prices are taken as they are.
 const MOST_ROUNDS: usize = 200;
+/// A packing is new where it is overpaid by this much more than any column.
+const LEAST_NEWS: f64 = 1e-9;
 /// A column that is paid less than it costs by more than this decides nothing.
 const NEAR_DECISION: f64 = 0.1;
 /// A bound this near to what the columns so far allow, as a share of it, is near enough.
@@ -86,7 +89,7 @@ struct Known {
 }
 
 /// A packing of a cell as a column.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 struct PackedCell {
     cell: usize,
     column: Column,
@@ -158,8 +161,11 @@ impl Cells {
     }
 
     /// The least that so many threads of each program cost, or a value below it.
-    pub(super) fn least(&self, ground: &Ground, threads: &[f64]) -> f64 {
-        let Ok(mut known) = self.known.lock() else { return 0.0 };
+    ///
+    /// # Errors
+    /// The caller wants to stop.
+    pub(super) fn least(&self, ground: &Ground, threads: &[f64], cancel: &Cancel) -> Result<f64> {
+        let Ok(mut known) = self.known.lock() else { return Ok(0.0) };
         let known = &mut *known;
         if known.columns.is_empty() {
             known.columns = self.of_one_program(&known.llcs, threads);
@@ -167,7 +173,7 @@ impl Cells {
         let mut best = Best { proven: 0.0, prices: None };
         let mut risen = [0.0; 2];
         for _ in 0..DIVISIONS {
-            let last = self.solve(known, threads, ROUGHLY_CLOSE, &mut best);
+            let last = self.solve(known, threads, (ROUGHLY_CLOSE, cancel), &mut best)?;
             let enough = risen[0] > 0.0 && best.proven < risen[0] * (1.0 + LEAST_RISE);
             risen = [risen[1], best.proven];
             let Some(prices) = last.filter(|_| !enough) else { break };
@@ -175,8 +181,8 @@ impl Cells {
                 break;
             }
         }
-        self.solve(known, threads, CLOSE, &mut best);
-        best.proven
+        self.solve(known, threads, (CLOSE, cancel), &mut best)?;
+        Ok(best.proven)
     }
 
     /// Looks for the prices that prove most with the cells that there are. Gives the last prices, at which the columns that
@@ -185,40 +191,57 @@ impl Cells {
         &self,
         known: &mut Known,
         threads: &[f64],
-        close: f64,
+        (close, cancel): (f64, &Cancel),
         best: &mut Best,
-    ) -> Option<Prices> {
-        let Known { llcs, columns } = known;
-        let counts: Vec<f64> = llcs.iter().map(|llc| llc.count).collect();
+    ) -> Result<Option<Prices>> {
+        let counts: Vec<f64> = known.llcs.iter().map(|llc| llc.count).collect();
         let mut last = None;
         // Since cells were divided the best prices so far may prove more.
         if let Some(prices) = best.prices.clone() {
-            columns.extend(self.look(llcs, threads, &prices, best));
+            let mut found = self.look(&mut known.llcs, threads, &prices, best);
+            found.retain(|one| !known.columns.contains(one));
+            known.columns.append(&mut found);
         }
         for _ in 0..MOST_ROUNDS {
-            let all = columns.iter().map(|one| one.column.clone());
+            cancel.check()?;
+            let all = known.columns.iter().map(|one| one.column.clone());
             let Some((ends, most)) = Prices::best(threads, &counts, all) else { break };
             let ends = &*last.insert(ends);
             if most - best.proven <= close * best.proven + 1e-9 {
                 break;
             }
-            // Half way to the best prices so far the packings tell more than at the far end.
-            let half_way = best.prices.as_ref().map(|one| one.half_way_to(ends));
-            let mut added = Vec::new();
-            for at in half_way.iter().chain([ends]) {
-                added = self.look(llcs, threads, at, best);
-                added.retain(|one| ends.overpaid(&one.column) > 1e-9);
-                if !added.is_empty() {
-                    break;
-                }
-            }
-            if added.is_empty() {
+            let mut news = self.news(known, threads, ends, best);
+            if news.is_empty() {
                 break;
             }
-            columns.retain(|one| ends.overpaid(&one.column) > -NEAR_DECISION);
-            columns.append(&mut added);
+            known.columns.retain(|one| ends.overpaid(&one.column) > -NEAR_DECISION);
+            known.columns.append(&mut news);
         }
-        last
+        Ok(last)
+    }
+
+    /// Packings that these prices overpay more than any column.
+    fn news(
+        &self,
+        known: &mut Known,
+        threads: &[f64],
+        ends: &Prices,
+        best: &mut Best,
+    ) -> Vec<PackedCell> {
+        // The solver meets columns to a tolerance of its own. What is overpaid no more than they are may be one of them, and
+        // would come back each round.
+        let columns = known.columns.iter().map(|one| ends.overpaid(&one.column));
+        let least = columns.fold(0.0, f64::max) + LEAST_NEWS;
+        // Half way to the best prices so far the packings tell more than at the far end.
+        let half_way = best.prices.as_ref().map(|one| one.half_way_to(ends));
+        for at in half_way.iter().chain([ends]) {
+            let mut found = self.look(&mut known.llcs, threads, at, best);
+            found.retain(|one| ends.overpaid(&one.column) > least);
+            if !found.is_empty() {
+                return found;
+            }
+        }
+        Vec::new()
     }
 
     /// Divides the cells that earn most at these prices into four each; false where there are enough.
@@ -400,4 +423,60 @@ fn lives(bends: impl Iterator<Item = f64>) -> Vec<f64> {
     let mut all: Vec<f64> = [0.0].into_iter().chain(inner).chain([f64::INFINITY]).collect();
     all.dedup();
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use corun_app::Error;
+    use corun_machine::preset;
+    use corun_model::ModelOptions;
+    use corun_profile::{Library, Profile};
+
+    use super::super::groups::of_kind;
+    use super::*;
+    use crate::kind::Seats;
+
+    /// Two nodes of which the cells have next to no cost: threads of each program.
+    const NEARLY_FREE: [(&str, f64); 4] =
+        [("cc1", 1.0), ("graphviz", 6.0), ("kernel-stencil", 4.0), ("lemon", 1.0)];
+
+    fn nearly_free() -> (Ground, Cells, Vec<f64>) {
+        let profiles: Vec<Profile> = Library::shipped().unwrap().iter().cloned().collect();
+        let machine = preset("xeon-x5365").unwrap();
+        let options = ModelOptions::default();
+        let kind = NodeKind::new(machine, &profiles, Seats::Cores, None, options).unwrap();
+        let names: Vec<String> = profiles.into_iter().map(|one| one.name).collect();
+        let threads = |name: &String| NEARLY_FREE.iter().find(|one| one.0 == name);
+        let threads = names.iter().map(|name| threads(name).map_or(0.0, |one| one.1)).collect();
+        let programs: Vec<usize> = (0..names.len()).collect();
+        let (shares, objective) = (vec![1.0; names.len()], Objective::LostWork);
+        let llcs = of_kind((0, &kind), 2, &programs);
+        let ground = Ground::new(vec![kind], names, Vec::new(), &shares, objective, f64::INFINITY);
+        let cells = Cells::new(&ground, &llcs, &programs, Aim::Cost(objective)).unwrap();
+        (ground, cells, threads)
+    }
+
+    #[test]
+    fn a_packing_that_is_known_is_not_taken_for_a_new_one() {
+        let (ground, cells, threads) = nearly_free();
+        let least = cells.least(&ground, &threads, &Cancel::default()).unwrap();
+        let columns = &cells.known.lock().unwrap().columns;
+        // Each round adds one at least, and none is worth enough to be dropped.
+        assert!(columns.len() < 1000, "{} columns", columns.len());
+        for (at, one) in columns.iter().enumerate() {
+            assert!(!columns[..at].contains(one), "column {at} of cell {} twice", one.cell);
+        }
+        assert!(least > 0.0, "{least}");
+    }
+
+    #[test]
+    fn who_wants_to_stop_waits_for_no_round() {
+        let (ground, cells, threads) = nearly_free();
+        let cancel = Cancel::default();
+        cancel.flag().store(true, Ordering::SeqCst);
+        let stopped = cells.least(&ground, &threads, &cancel);
+        assert!(matches!(stopped, Err(Error::Interrupted)), "{stopped:?}");
+    }
 }

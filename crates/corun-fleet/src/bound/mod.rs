@@ -20,7 +20,7 @@ mod prices;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-use corun_app::Result;
+use corun_app::{Cancel, Result};
 use rayon::prelude::*;
 
 use crate::fleet::Ground;
@@ -97,8 +97,8 @@ impl Bounds {
     /// fit.
     ///
     /// # Errors
-    /// A machine for which there can be no model.
-    pub fn bound(&self, asked: &[(usize, u32, f64)]) -> Result<Option<Bound>> {
+    /// A machine for which there can be no model, or the caller wants to stop.
+    pub fn bound(&self, asked: &[(usize, u32, f64)], cancel: &Cancel) -> Result<Option<Bound>> {
         let mut threads = vec![0.0; self.ground.programs.len()];
         let mut alone = Cost::default();
         for &(program, cpus, count) in asked {
@@ -112,22 +112,27 @@ impl Bounds {
             return Ok(None);
         }
         let sum = |one: &Group, _: &LlcKind| Some(one.cost.sum);
-        let by_cells =
-            || self.cells.as_ref().map_or(0.0, |cells| cells.least(&self.ground, &threads));
-        let least = || self.least(&threads, sum).max(by_cells()).max(alone.sum) / all;
+        let by_cells = || {
+            let least = |cells: &Cells| cells.least(&self.ground, &threads, cancel);
+            self.cells.as_ref().map_or(Ok(0.0), least)
+        };
+        let least = || -> Result<f64> {
+            let by_groups = self.least(&threads, cancel, sum)?;
+            Ok(by_groups.max(by_cells()?).max(alone.sum) / all)
+        };
         let value = match self.ground.objective {
-            Objective::MeanSlowdown => 1.0 + least(),
-            Objective::LostWork => least(),
-            Objective::WorstSlowdown => match self.least_worst(&threads) {
+            Objective::MeanSlowdown => 1.0 + least()?,
+            Objective::LostWork => least()?,
+            Objective::WorstSlowdown => match self.least_worst(&threads, cancel)? {
                 Some(worst) => worst.max(alone.worst),
                 None => return Ok(None),
             },
             Objective::Machines => {
                 let most = self.ground.slowdown_bound;
-                let nodes = self.least(&threads, |one, llc| {
+                let nodes = self.least(&threads, cancel, |one, llc| {
                     (one.cost.worst <= most).then_some(one.part / llc.on_a_node)
-                });
-                let nodes = nodes.max(by_cells());
+                })?;
+                let nodes = nodes.max(by_cells()?);
                 (nodes - 1e-6).ceil().max(0.0)
             }
         };
@@ -157,9 +162,14 @@ impl Bounds {
 
     /// The least total cost of groups that hold all threads, or a value below it; 0 without groups. `cost` of a group
     /// that is not allowed is none.
-    fn least(&self, threads: &[f64], cost: impl Fn(&Group, &LlcKind) -> Option<f64> + Sync) -> f64 {
+    fn least(
+        &self,
+        threads: &[f64],
+        cancel: &Cancel,
+        cost: impl Fn(&Group, &LlcKind) -> Option<f64> + Sync,
+    ) -> Result<f64> {
         if self.llcs.iter().any(|llc| llc.groups.is_empty()) {
-            return 0.0;
+            return Ok(0.0);
         }
         let counts: Vec<f64> = self.llcs.iter().map(|llc| llc.count).collect();
         let mut best = f64::NEG_INFINITY;
@@ -168,6 +178,7 @@ impl Bounds {
             active.extend(met.iter().copied());
         }
         for _ in 0..MOST_ROUNDS {
+            cancel.check()?;
             let columns = active.iter().filter_map(|&one| self.column(one, &cost));
             let Some((prices, most)) = Prices::best(threads, &counts, columns) else { break };
             let violated = self.violated(&prices, &cost);
@@ -192,7 +203,7 @@ impl Bounds {
             *met = active;
         }
         // Nothing costs less than nothing.
-        best.max(0.0)
+        Ok(best.max(0.0))
     }
 
     /// A group as threads on its kind of LLC; none where it is not allowed.
@@ -242,17 +253,23 @@ impl Bounds {
     }
 
     /// The least slowdown at which groups that keep it hold all threads.
-    fn least_worst(&self, threads: &[f64]) -> Option<f64> {
+    fn least_worst(&self, threads: &[f64], cancel: &Cancel) -> Result<Option<f64>> {
         let groups = self.llcs.iter().flat_map(|llc| &llc.groups);
         let mut limits: Vec<f64> = groups.map(|group| group.cost.worst).collect();
         limits.sort_by(f64::total_cmp);
         limits.dedup();
-        // Prices that pay more than all LLCs together cost prove that the threads do not fit.
-        let fits = |limit: f64| {
+        let (mut first, mut end) = (0, limits.len());
+        while first < end {
+            let middle = usize::midpoint(first, end);
+            let limit = limits[middle];
             let free = |one: &Group, _: &LlcKind| (one.cost.worst <= limit).then_some(0.0);
-            self.least(threads, free) < 1e-6
-        };
-        let first = limits.partition_point(|&limit| !fits(limit));
-        limits.get(first).copied()
+            // Prices that pay more than all LLCs together cost prove that the threads do not fit.
+            if self.least(threads, cancel, free)? < 1e-6 {
+                end = middle;
+            } else {
+                first = middle + 1;
+            }
+        }
+        Ok(limits.get(first).copied())
     }
 }

@@ -224,7 +224,7 @@ impl Simulation {
             || {
                 rayon::join(
                     || measures.par_iter().map(measure).collect::<Result<BTreeMap<_, _>>>(),
-                    || self.bounds(&moments, &tested),
+                    || self.bounds(&moments, &tested, cancel),
                 )
             },
         );
@@ -296,6 +296,7 @@ impl Simulation {
         &self,
         moments: &[Vec<PodId>],
         tested: &[PodId],
+        cancel: &Cancel,
     ) -> Result<(Option<f64>, Option<f64>)> {
         let mut counts = vec![0; self.ground.kinds.len()];
         for node in &self.nodes {
@@ -314,13 +315,13 @@ impl Simulation {
         // One after the other: each begins with the groups that decided those before.
         let mut sum = Some(0.0);
         for pods in moments {
-            let one = lost.bound(&asked(pods))?;
+            let one = lost.bound(&asked(pods), cancel)?;
             sum = sum.zip(one).map(|(sum, one)| sum + one.value);
         }
         let mean = sum.map(|sum| sum / moments.len() as f64);
         let most: Vec<usize> = counts.iter().map(|count| count * MOST_TIMES).collect();
         let ground = Arc::new(self.ground.for_objective(Objective::Machines));
-        let machines = Bounds::new(ground, &most, &present)?.bound(&asked(tested))?;
+        let machines = Bounds::new(ground, &most, &present)?.bound(&asked(tested), cancel)?;
         Ok((mean, machines.map(|bound| bound.value)))
     }
 }

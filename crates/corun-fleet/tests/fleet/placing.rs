@@ -1,7 +1,9 @@
 //! Placement, repair, search and bound against brute force, on small fleets of made-up programs.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
+use corun_app::{Cancel, Error, Result};
 use corun_fleet::{
     Bounds, Fleet, Ground, NodeKind, Objective, Prediction, Repaired, Seats, Workload, by_loads,
     extremes, random_values, repair,
@@ -104,11 +106,15 @@ fn every_plan(case: &Case) -> (f64, f64) {
 }
 
 fn bound(case: &Case) -> Option<f64> {
+    bound_unless(case, &Cancel::default()).unwrap()
+}
+
+fn bound_unless(case: &Case, cancel: &Cancel) -> Result<Option<f64>> {
     let present: Vec<usize> = (0..case.asked.len()).collect();
     let asked: Vec<(usize, u32, f64)> =
         case.ground.workloads.iter().map(|one| (one.program, one.cpus, 1.0)).collect();
     let bounds = Bounds::new(case.ground.clone(), &[case.nodes.len()], &present).unwrap();
-    bounds.bound(&asked).unwrap().map(|bound| bound.value)
+    Ok(bounds.bound(&asked, cancel)?.map(|bound| bound.value))
 }
 
 /// First fit from a node on: a plan with something to mend.
@@ -152,6 +158,17 @@ fn objectives() -> impl Strategy<Value = Objective> {
         Just(Objective::WorstSlowdown),
         Just(Objective::Machines),
     ]
+}
+
+#[test]
+fn a_bound_ends_once_the_user_wants_to_stop() {
+    let cancel = Cancel::default();
+    cancel.flag().store(true, Ordering::SeqCst);
+    for objective in [Objective::LostWork, Objective::WorstSlowdown, Objective::Machines] {
+        let case = case("i7-2600", 2, &[(20.0, 4.0, 1), (9.0, 2.0, 2)], objective);
+        let stopped = bound_unless(&case, &cancel);
+        assert!(matches!(stopped, Err(Error::Interrupted)), "{objective:?}: {stopped:?}");
+    }
 }
 
 /// Four LLCs of 2 cores behind two stages; one LLC of 4; two LLCs of 2.
