@@ -182,6 +182,26 @@ fn a_single_partition_is_a_table_too() {
 }
 
 #[test]
+fn a_proof_names_the_partitions_that_were_searched() {
+    let fixture = Fixture::new();
+    for (more, proven) in [
+        (&["optimal"][..], "proven: no strict partition that uses all ways is better\n"),
+        (&["worst"], "proven: no strict partition that uses all ways is worse\n"),
+        (
+            &["optimal", "--cluster"],
+            "proven: no partition with clusters that uses all ways is better\n",
+        ),
+        (
+            &["worst", "--cluster"],
+            "proven: no partition with clusters that uses all ways is worse\n",
+        ),
+    ] {
+        let table = partition(&fixture, APPS, &[&["--policy"], more].concat()).done();
+        assert!(table.contains(proven), "{table}");
+    }
+}
+
+#[test]
 fn the_page_stands_by_itself() {
     let fixture = Fixture::new();
     partition(&fixture, APPS, &["--all", "--report", "page.html"]).done();
