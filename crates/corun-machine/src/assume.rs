@@ -53,7 +53,7 @@ impl Machine {
         }
         let mut filled = false;
         for object in &mut spec.objects {
-            fill_latencies(object, &mut filled);
+            fill_latencies(object, f64::INFINITY, &mut filled);
         }
         if filled {
             assumed.push(format!(
@@ -83,20 +83,39 @@ impl Machine {
     }
 }
 
-fn fill_latencies(object: &mut ObjectSpec, filled: &mut bool) {
+/// What is assumed lies between what is known of the caches inside and `most`, of the one around.
+fn fill_latencies(object: &mut ObjectSpec, most: f64, filled: &mut bool) {
     if object.kind == ObjectType::Cache && object.latency_ns.is_none() {
         let level = object.level.unwrap_or(1) as usize;
-        object.latency_ns = Some(CACHE_LATENCY_NS[level.clamp(1, CACHE_LATENCY_NS.len()) - 1]);
+        let usual = CACHE_LATENCY_NS[level.clamp(1, CACHE_LATENCY_NS.len()) - 1];
+        object.latency_ns = Some(usual.max(slowest_inside(object)).min(most));
         *filled = true;
     }
+    let most = object.latency_ns.unwrap_or(most);
     for child in &mut object.objects {
-        fill_latencies(child, filled);
+        fill_latencies(child, most, filled);
     }
+}
+
+fn slowest_inside(object: &ObjectSpec) -> f64 {
+    let of = |inside: &ObjectSpec| inside.latency_ns.unwrap_or(0.0).max(slowest_inside(inside));
+    object.objects.iter().map(of).fold(0.0, f64::max)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_assumed_fits_what_is_known() {
+        let text = "version = 1\nname = \"m\"\n\
+            [[core_type]]\nname = \"c\"\nclock_mhz = 1000.0\n\
+            [[object]]\nkind = \"cache\"\nlevel = 3\nsize_kib = 4096\n\
+            [[object.object]]\nkind = \"cache\"\nlevel = 2\nsize_kib = 512\nlatency_ns = 25.0\n\
+            [[object.object.object]]\nkind = \"core\"\n";
+        let full = Machine::from_toml(text, "m.toml").unwrap().with_assumed_memory().unwrap();
+        assert_eq!(full.llcs()[0].cache.unwrap().latency_ns, Some(25.0));
+    }
 
     #[test]
     fn what_is_unknown_is_filled_and_said() {

@@ -62,6 +62,8 @@ fn errors_name_line_and_field() {
     let cases = [
         ("version = 1", "version = 2", 1, "version", "found 2, expected 1"),
         ("name = \"m\"", "name = \" \"", 2, "name", "empty"),
+        ("name = \"m\"", "name = \"m\\n\"", 2, "name", "control"),
+        ("name = \"m\"", "name = \"m\"\ntitle = \"\\u001b[1m\"", 3, "title", "control"),
         ("[[90.0]]", "[[-1.0]]", 3, "memory_latency_ns[0][0]", "found -1"),
         ("[[90.0]]", "[[nan]]", 3, "memory_latency_ns[0][0]", "found NaN"),
         ("[[90.0]]", "[[90.0, 90.0]]", 3, "memory_latency_ns", "expected 1 x 1"),
@@ -77,6 +79,7 @@ fn errors_name_line_and_field() {
         ),
         ("= 1000.0", "= 1e-300", 15, "bandwidth[0].peak_mb_per_s", "found 1e-300"),
         ("[[90.0]]", "[[1e9]]", 3, "memory_latency_ns[0][0]", "to 1e6"),
+        ("ways = 8", "latency_ns = 0.0", 26, "object[0].object[0].latency_ns", "found 0.0"),
         ("ways = 8", "latency_ns = 1e300", 26, "object[0].object[0].latency_ns", "to 1e6"),
         ("= 512", "= 99999999999999", 25, "object[0].object[0].size_kib", "expected at most"),
         ("threads = 2", "threads = 0", 9, "core_type[0].threads", "found 0"),
@@ -96,6 +99,7 @@ fn errors_name_line_and_field() {
         ("\"0-3\"", "\"3-0\"", 16, "bandwidth[0].from_cpus", "not a CPU list"),
         ("[0]\n", "[7]\n", 17, "bandwidth[0].to_nodes", "found node 7"),
         ("ways = 8", "ways = 0", 26, "object[0].object[0].ways", "found 0"),
+        ("ways = 8", "effective_kib = 513", 26, "object[0].object[0].effective_kib", "more than"),
         ("ways = 8", "ways = 9999", 26, "object[0].object[0].ways", "found 9999"),
         ("size_kib = 512", "size_kib = 0", 25, "object[0].object[0].size_kib", "found 0"),
         ("line_bytes = 64", "line_bytes = 0", 27, "object[0].object[0].line_bytes", "found 0"),
@@ -147,6 +151,39 @@ fn errors_name_line_and_field() {
         let (place, why) = place_and_why(&GOOD.replacen(old, new, 1));
         assert_eq!((place.line, place.field.as_deref()), (Some(line), Some(field)), "{new}: {why}");
         assert!(why.contains(part), "{new}: {why}");
+    }
+}
+
+/// A cache around one of 512 KiB, level 2 and 9 ns.
+#[test]
+fn caches_that_contradict_those_inside_them_are_refused() {
+    let around = |outer: &str| {
+        let inner = "  kind = \"cache\"\n  level = 2\n  latency_ns = 9.0";
+        let text = GOOD.replacen("  kind = \"cache\"\n  level = 2", inner, 1);
+        text.replacen("kind = \"package\"", &format!("kind = \"cache\"\n{outer}"), 1)
+    };
+    for (outer, line, field, part) in [
+        ("level = 3\nsize_kib = 511\ninclusion = \"inclusive\"", 29, "size_kib", "found 512"),
+        (
+            "level = 3\nsize_kib = 4096\nlatency_ns = 8.9",
+            28,
+            "latency_ns",
+            "found 9, more than the 8.9",
+        ),
+        ("level = 2\nsize_kib = 4096\nlatency_ns = 9.0", 27, "level", "level 2 inside"),
+        ("level = 2\nholds = \"data\"\nsize_kib = 4096", 27, "level", "level 2 inside"),
+    ] {
+        let (place, why) = place_and_why(&around(outer));
+        assert_eq!(place.line, Some(line), "{outer}: {why}");
+        assert_eq!(place.field, Some(format!("object[0].object[0].{field}")), "{outer}: {why}");
+        assert!(why.contains(part), "{outer}: {why}");
+    }
+    for outer in [
+        "level = 3\nsize_kib = 511\ninclusion = \"non-inclusive\"",
+        "level = 3\nsize_kib = 511",
+        "level = 3\nsize_kib = 512\ninclusion = \"inclusive\"\nlatency_ns = 9.0",
+    ] {
+        Machine::from_toml(&around(outer), "m.toml").unwrap();
     }
 }
 
@@ -226,7 +263,7 @@ fn llc(core_type: &'static str) -> impl Strategy<Value = ObjectSpec> {
         Just(Some(Inclusion::Neither)),
     ];
     let figures = (1u32..4, 64u64..1 << 16, prop::option::of(1u32..32), inclusion);
-    (figures, prop::option::of(0.0..100.0f64), 1u32..5).prop_map(
+    (figures, prop::option::of(0.01..100.0f64), 1u32..5).prop_map(
         move |((count, size_kib, ways, inclusion), latency_ns, cores)| {
             let mut core = ObjectSpec::new(ObjectType::Core);
             core.core_type = Some(core_type.to_owned());

@@ -38,6 +38,7 @@ pub(crate) fn spec(
     spec.bandwidth_domains = domains::all(found, figures);
     for object in &mut spec.objects {
         instruction_caches(object, None);
+        raise_to_nearer(object);
     }
     sources(&mut spec, figures, by);
     // Checked before the spread, which names what the machine has.
@@ -75,7 +76,10 @@ fn place(spec: &mut MachineSpec, found: &Machine, figure: &Figure, value: f64) {
                     CacheFigure::LatencyCycles | CacheFigure::LeftAtOnce => {}
                     CacheFigure::LatencyNs => cache.latency_ns = Some(value),
                     CacheFigure::EffectiveKib => {
-                        cache.effective_kib = Some(u64::from(whole(value)));
+                        // Measured, the step of a whole cache can lie a little beyond its size.
+                        let held = u64::from(whole(value));
+                        cache.effective_kib =
+                            Some(cache.size_kib.map_or(held, |size| size.min(held)));
                     }
                     // By rising pauses: so the figures are sorted. Of a cache that cores of two types
                     // see, the first type's count.
@@ -196,6 +200,17 @@ fn instruction_caches(object: &mut ObjectSpec, beside: Option<f64>) {
     for child in &mut object.objects {
         instruction_caches(child, here);
     }
+}
+
+/// Where a farther cache was measured as faster than a nearer one, within what was measured or by cores of another type, it
+/// counts as fast as that one. The latency of the slowest cache at or below the object.
+fn raise_to_nearer(object: &mut ObjectSpec) -> f64 {
+    let nearer = object.objects.iter_mut().map(raise_to_nearer).fold(0.0, f64::max);
+    let own = object.latency_ns.as_mut();
+    own.map_or(nearer, |own| {
+        *own = own.max(nearer);
+        *own
+    })
 }
 
 /// The intervals of the figures that the machine has. Points of curves have their own.

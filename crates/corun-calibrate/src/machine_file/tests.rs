@@ -29,6 +29,19 @@ fn hybrid() -> Machine {
 }
 
 #[test]
+fn what_was_measured_makes_a_machine_whatever_its_noise() {
+    let figures = BTreeMap::from([
+        (Figure::Cache(0, 1, CacheFigure::LatencyNs), estimate(1.0)),
+        (Figure::Cache(0, 2, CacheFigure::LatencyNs), estimate(4.02)),
+        (Figure::Cache(0, 3, CacheFigure::LatencyNs), estimate(4.01)),
+        (Figure::Cache(0, 3, CacheFigure::EffectiveKib), estimate(9000.0)),
+    ]);
+    let spec = spec(&hybrid(), &figures, "corun 1").unwrap();
+    assert_eq!(spec.objects[0].latency_ns, Some(4.02));
+    assert_eq!(spec.objects[0].effective_kib, Some(8192));
+}
+
+#[test]
 fn figures_go_to_the_core_types_and_caches_that_they_are_of() {
     let found = hybrid();
     let figures = BTreeMap::from([

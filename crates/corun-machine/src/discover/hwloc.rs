@@ -322,5 +322,6 @@ fn title(root: Node<'_, '_>) -> String {
     let objects = || root.descendants().filter(|node| node.has_tag_name("object"));
     let first = |name: &str| objects().find_map(|node| info(node, name)).map(str::to_owned);
     let parts = [first("DMIProductName"), first("CPUModel")];
-    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    let title = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    title.chars().filter(|c| !c.is_control()).collect()
 }

@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::check::MAX_CPUS;
-use crate::spec::{CacheType, MachineSpec, ObjectSpec, ObjectType};
+use crate::spec::{CacheType, Inclusion, MachineSpec, ObjectSpec, ObjectType};
 use crate::{CpuId, CpuSet, Machine, SpecError};
 use files::Root;
 use tree::{Layer, Piece};
@@ -244,14 +244,21 @@ fn add_caches(
     for same in kept.chunk_by(|a, b| (a.level, a.holds) == (b.level, b.holds)) {
         layers.push(Layer::new(same.iter().map(|cache| &cache.cpus)));
     }
-    for cache in kept {
+    for cache in &kept {
         let mut spec = ObjectSpec::new(ObjectType::Cache);
         spec.level = Some(cache.level);
         spec.holds = Some(cache.holds);
         spec.size_kib = Some(cache.size_kib);
         spec.ways = cache.ways;
         spec.line_bytes = cache.line_bytes;
-        spec.inclusion = inclusion::of(&facts.told, cache.level, cache.holds, cache.size_kib);
+        // A virtual machine makes answers up: a cache cannot hold all of a larger one.
+        let larger_inside = kept.iter().any(|other| {
+            other.level < cache.level
+                && other.size_kib > cache.size_kib
+                && other.cpus.is_subset(&cache.cpus)
+        });
+        let told = inclusion::of(&facts.told, cache.level, cache.holds, cache.size_kib);
+        spec.inclusion = told.filter(|&one| one != Inclusion::Inclusive || !larger_inside);
         pieces.push(Piece { cpus: cache.cpus.clone(), spec });
     }
 }

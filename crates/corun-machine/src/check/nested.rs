@@ -1,0 +1,38 @@
+//! What a cache and the caches around it must satisfy together.
+
+use super::{Checked, wrong};
+use crate::spec::{CacheType, Inclusion, ObjectSpec};
+
+/// What is farther from the core is of a higher level and not faster, and holds what the nearer one holds where it is called
+/// inclusive. The error is at the nearer cache.
+pub(super) fn within(nearer: &ObjectSpec, farther: &ObjectSpec, at: &str) -> Checked {
+    let (Some(level), Some(around)) = (nearer.level, farther.level) else { return Ok(()) };
+    if level == around && are_split(nearer.holds(), farther.holds()) {
+        return Ok(());
+    }
+    if level >= around {
+        let why = format!("found level {level} inside a cache of level {around}");
+        return wrong(format!("{at}.level"), why);
+    }
+    let covers = matches!(farther.holds(), CacheType::Unified) || farther.holds() == nearer.holds();
+    if let (Some(size), Some(room)) = (nearer.size_kib, farther.size_kib)
+        && farther.inclusion == Some(Inclusion::Inclusive)
+        && covers
+        && size > room
+    {
+        let why = format!("found {size}, more than the {room} of the inclusive cache around it");
+        return wrong(format!("{at}.size_kib"), why);
+    }
+    if let (Some(latency), Some(most)) = (nearer.latency_ns, farther.latency_ns)
+        && latency > most
+    {
+        let why = format!("found {latency}, more than the {most} of the cache around it");
+        return wrong(format!("{at}.latency_ns"), why);
+    }
+    Ok(())
+}
+
+/// The data and the instruction cache of one level stand inside one another in the file, and neither is the nearer one.
+fn are_split(one: CacheType, other: CacheType) -> bool {
+    one != other && one != CacheType::Unified && other != CacheType::Unified
+}
