@@ -25,7 +25,7 @@ mod view;
 pub use check::BANDWIDTH_MB_PER_S;
 pub use cores::{NamedCore, core, core_names};
 pub use cpu_set::{CpuId, CpuListError, CpuSet, MAX_CPU};
-pub use discover::{DiscoverError, discover};
+pub use discover::{DiscoverError, check_root, discover};
 pub use error::{MachineError, Place, SpecError};
 pub use machine::{Cache, Core, Cpu, Llc, Machine, Node, Object, ObjectIndex, Package, Topology};
 pub use measured::{

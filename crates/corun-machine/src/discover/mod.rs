@@ -70,10 +70,8 @@ impl Facts {
 /// # Errors
 /// [`DiscoverError`] where there is no machine; contradictions are warnings as far as possible.
 pub fn discover(root: &Path) -> Result<Machine, DiscoverError> {
+    check_root(root)?;
     let files = Root::new(root);
-    if !files.is_dir(CPU) && files.text("proc/cpuinfo").is_none() {
-        return Err(DiscoverError::NoMachine { root: root.display().to_string() });
-    }
     let told = if root == Path::new("/") { inclusion::told() } else { Vec::new() };
     let mut facts = Facts { cpuinfo: cpus::cpuinfo(&files), told, warnings: BTreeSet::new() };
     let spec = spec(&files, &mut facts)?;
@@ -82,6 +80,18 @@ pub fn discover(root: &Path) -> Result<Machine, DiscoverError> {
         machine.warn(warning);
     }
     Ok(machine)
+}
+
+/// Is it a file-system root, or a folder with a copy of one's files?
+///
+/// # Errors
+/// [`DiscoverError::NoMachine`] where it has neither of the two places in which Linux shows CPUs.
+pub fn check_root(root: &Path) -> Result<(), DiscoverError> {
+    let files = Root::new(root);
+    if !files.is_dir(CPU) && files.text("proc/cpuinfo").is_none() {
+        return Err(DiscoverError::NoMachine { root: root.display().to_string() });
+    }
+    Ok(())
 }
 
 fn spec(root: &Root, facts: &mut Facts) -> Result<MachineSpec, DiscoverError> {

@@ -9,6 +9,7 @@ use corun_live::doctor::{
 };
 use serde::Serialize;
 
+use super::topology::no_machine;
 use crate::cli::{DoctorArgs, DocumentFormat};
 use crate::failure::Outcome;
 use corun_report::{counted, json, size};
@@ -30,6 +31,9 @@ struct Document {
 }
 
 pub(super) fn run(arguments: &DoctorArgs) -> Outcome<String> {
+    if let Some(root) = &arguments.root {
+        corun_machine::check_root(root).map_err(|error| no_machine(root, error))?;
+    }
     let roots = arguments.root.as_deref().map_or_else(Roots::default, Roots::below);
     let beside = Beside { tracer: Some(tracer()), journal: Some(default_folder()) };
     let facts = probe(&roots, beside);

@@ -54,13 +54,16 @@ struct Drawn<T: Serialize> {
 }
 
 fn discovered(root: &Path) -> Outcome<Machine> {
-    discover(root).map_err(|error| {
-        let failure = match error {
-            DiscoverError::NoMachine { .. } => Failure::input(error),
-            other => Failure::input(format!("{}: {other}", root.display())),
-        };
-        failure.hint("a folder with sys/ and proc/ in it")
-    })
+    discover(root).map_err(|error| no_machine(root, error))
+}
+
+/// Why a folder that was given as a root is none.
+pub(super) fn no_machine(root: &Path, error: DiscoverError) -> Failure {
+    let failure = match error {
+        DiscoverError::NoMachine { .. } => Failure::input(error),
+        other => Failure::input(format!("{}: {other}", root.display())),
+    };
+    failure.hint("a folder with sys/ and proc/ in it")
 }
 
 #[derive(Debug, Serialize)]

@@ -66,17 +66,24 @@ fn a_captured_server_is_told_in_80_columns() {
 }
 
 #[test]
-fn this_machine_and_an_empty_one_are_no_failure() {
+fn all_policies_are_told_of_on_this_machine() {
     let fixture = Fixture::new();
     let here = fixture.run(&["doctor"]).done();
     for policy in corun_policy::registry() {
         assert!(here.contains(policy.name), "{} in {here}", policy.name);
     }
     assert!(here.lines().all(|line| line.chars().count() <= 80), "{here}");
+}
+
+#[test]
+fn a_folder_that_is_no_root_is_refused() {
+    let fixture = Fixture::new();
     std::fs::create_dir(fixture.path("empty")).unwrap();
     for root in ["empty", "not-there"] {
-        let document = fixture.run(&["doctor", "--root", root, "--format", "json"]).json();
-        assert_eq!(document["facts"]["here"], false);
-        assert_eq!(document["facts"]["shape"], serde_json::Value::Null);
+        fixture.run(&["doctor", "--root", root]).refused(&[root, "proc/cpuinfo", "try: a folder"]);
     }
+    std::fs::create_dir_all(fixture.path("captured/proc")).unwrap();
+    fixture.write("captured/proc/cpuinfo", "processor\t: 0\n");
+    let document = fixture.run(&["doctor", "--root", "captured", "--format", "json"]).json();
+    assert_eq!(document["facts"]["here"], false);
 }
