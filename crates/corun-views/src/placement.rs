@@ -46,7 +46,7 @@ pub fn csv<'a>(
 pub fn table(placement: &PlacementDocument) -> String {
     let programs: Vec<(usize, &PlacementFigures)> = placement.programs.iter().enumerate().collect();
     let slowdown = |(at, one): &(usize, &PlacementFigures)| {
-        format!("{:.3}{}", placement.slowdown[*at], if one.extrapolated { "*" } else { " " })
+        format!("{:.3}{}", placement.slowdown[*at], mark(one))
     };
     let mut columns = Columns::of(&programs)
         .left("program", |(at, _)| placement.apps[*at].clone())
@@ -77,7 +77,20 @@ pub fn table(placement: &PlacementDocument) -> String {
     }
     text.push_str(&beside_target(placement));
     text.push_str(&data_lines(placement));
+    text.push_str(legend(&[placement]));
     text
+}
+
+/// What marks a figure outside the measured range, in the tables of placements.
+pub fn mark(figures: &PlacementFigures) -> &'static str {
+    if figures.extrapolated { "*" } else { " " }
+}
+
+/// What [`mark`] means; empty where no program of these placements has one.
+pub fn legend(placements: &[&PlacementDocument]) -> &'static str {
+    let is_marked =
+        placements.iter().any(|of| of.programs.iter().any(|program| program.extrapolated));
+    if is_marked { "* extrapolated: outside the measured range\n" } else { "" }
 }
 
 /// Who is slower than a target where there is one, and what is proven.
@@ -104,9 +117,5 @@ fn beside_target(placement: &PlacementDocument) -> String {
 
 /// On what the figures stand, a line each.
 pub fn data_lines(placement: &PlacementDocument) -> String {
-    let mut text: String = sources(&placement.data.model).map(|line| line + "\n").collect();
-    if !placement.data.extrapolated.is_empty() {
-        text.push_str("* extrapolated: outside the measured range\n");
-    }
-    text
+    sources(&placement.data.model).map(|line| line + "\n").collect()
 }

@@ -6,7 +6,7 @@ use corun_app::{
 };
 use corun_optimal::Objective;
 use corun_report::{Columns, fixed, json, or_dash};
-use corun_views::placement::{csv, data_lines};
+use corun_views::placement::{csv, data_lines, legend, mark};
 use serde::Serialize;
 
 use super::place::written;
@@ -73,13 +73,18 @@ fn side_by_side(scenario: &Scenario, format: TableFormat) -> Outcome<String> {
 /// A row a program, and for each arrangement where it is and how much slower.
 fn table(scenario: &Scenario, placements: &[Arranged]) -> String {
     let programs: Vec<usize> = (0..scenario.names.len()).collect();
+    let documents: Vec<&PlacementDocument> = placements.iter().map(|one| &one.placement).collect();
+    let legend = legend(&documents);
     let mut columns = Columns::of(&programs).left("program", |&at| scenario.names[at].clone());
     for one in placements {
         let placement = &one.placement;
         columns = columns
             .right(&format!("{}: CPU", one.arrangement), |&at| placement.cpu[at].to_string())
             .right("LLC", |&at| placement.llc[at].to_string())
-            .right("slowdown", |&at| fixed(placement.slowdown[at], 3));
+            .right("slowdown", move |&at| {
+                let mark = if legend.is_empty() { "" } else { mark(&placement.programs[at]) };
+                fixed(placement.slowdown[at], 3) + mark
+            });
     }
     let mut text = format!("On {}\n\n{}\n", scenario.machine().name(), columns.table());
     for one in placements {
@@ -95,5 +100,6 @@ fn table(scenario: &Scenario, placements: &[Arranged]) -> String {
     if let Some(first) = placements.first() {
         text.push_str(&data_lines(&first.placement));
     }
+    text.push_str(legend);
     text
 }

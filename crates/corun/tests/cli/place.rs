@@ -70,6 +70,27 @@ fn without_cpus_packed_and_spread_stand_side_by_side() {
 }
 
 #[test]
+fn the_legend_of_marks_stands_below_marked_figures_alone() {
+    let fixture = Fixture::new();
+    fixture.run(&["profiles", "export", "-o", "x.csv", "xz", "gzip"]);
+    fixture.run(&["profiles", "import", "x.csv", "--out-dir", "imp"]).done();
+    let run = |apps: &str, format: &str| {
+        let words = ["predict", "--machine", "xeon-gold-6138", "--profiles", "imp"];
+        fixture.run(&[&words[..], &["--apps", apps, "--format", format]].concat()).done()
+    };
+    let (csv, both) = (run("xz,gzip", "csv"), run("xz,gzip", "table"));
+    let row =
+        |text: &str, name: &str| text.lines().find(|line| line.contains(name)).unwrap().to_owned();
+    for name in ["xz", "gzip"] {
+        let is_marked = row(&both, name).ends_with('*');
+        assert_eq!(is_marked, row(&csv, name).ends_with(",true"), "{both}{csv}");
+    }
+    assert!(row(&both, "gzip").ends_with('*') && both.contains("\n* extrapolated: "), "{both}");
+    let measured = run("xz", "table");
+    assert!(run("xz", "csv").ends_with(",false\n") && !measured.contains('*'), "{measured}");
+}
+
+#[test]
 fn models_and_laws_can_be_chosen() {
     let fixture = Fixture::new();
     let antt = |more: &[&str]| {
