@@ -2,7 +2,7 @@
 
 use corun_machine::Machine;
 
-use crate::{Error, Result};
+use crate::{Error, Result, counted};
 
 /// A rule that gives each of some programs a CPU of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,7 +70,8 @@ impl Arrangement {
 pub fn arrangements(machine: &Machine, programs: usize) -> Result<Vec<(Arrangement, Vec<usize>)>> {
     let cpus = machine.cpus().len();
     if programs > cpus {
-        let message = format!("{programs} programs for the {cpus} CPUs of {}", machine.name());
+        let (programs, cpus) = (counted(programs, "program"), counted(cpus, "CPU"));
+        let message = format!("{programs} for the {cpus} of {}", machine.name());
         return Err(Error::input(message).hint("corun compare, where CPUs are shared in time"));
     }
     let mut found: Vec<(Arrangement, Vec<usize>)> = Vec::new();

@@ -28,6 +28,7 @@ mod similar_names;
 mod tell;
 mod trace;
 mod what_if;
+mod wording;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -74,6 +75,7 @@ pub use what_if::{
     CauseEntry, Culprit, DomainTraffic, ExplainedPlacement, Layout, MoveEntry, ProgramDetails,
     SlowdownFactors, WaysEntry, parse_way_mask,
 };
+pub use wording::counted;
 
 /// A figure to `decimals` places, so that documents carry no digits without meaning.
 pub fn round(value: f64, decimals: i32) -> f64 {

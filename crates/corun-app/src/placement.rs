@@ -20,7 +20,7 @@ use crate::data::DataSources;
 use crate::joint::joint;
 use crate::policy_spec::PolicySpec;
 use crate::scenario::Scenario;
-use crate::{Error, Result, check, round};
+use crate::{Error, Result, check, counted, round};
 
 /// Digits after the point in documents.
 const DIGITS: i32 = 6;
@@ -380,7 +380,9 @@ pub fn placement_cpus(
     let cpus = place.len();
     if apps != cpus {
         return Err(Error::input(format!(
-            "found {cpus} CPUs for {apps} programs: expected one CPU a program"
+            "found {} for {}: expected one CPU a program",
+            counted(cpus, "CPU"),
+            counted(apps, "program")
         )));
     }
     let mut places = Vec::with_capacity(cpus);

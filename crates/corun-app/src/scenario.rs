@@ -8,7 +8,7 @@ use corun_model::{
 };
 use corun_profile::{Library, Profile, ProfileData};
 
-use crate::{Error, Result};
+use crate::{Error, Result, counted};
 
 /// Programs, loaded on a machine's model.
 pub struct Scenario {
@@ -107,9 +107,10 @@ impl Scenario {
             return Ok(());
         }
         Err(Error::input(format!(
-            "{programs} programs on {} with {cpus} CPUs: a placement gives each program a CPU of \
-             its own",
-            self.machine().name()
+            "{} on {} with {}: a placement gives each program a CPU of its own",
+            counted(programs, "program"),
+            self.machine().name(),
+            counted(cpus, "CPU")
         ))
         .hint("fewer --apps, a larger --machine, or corun compare, which shares CPUs in time"))
     }

@@ -35,7 +35,7 @@ impl UsageError {
 
 /// clap's text, with its advice as corun's own is written. Who mistypes an option does not want it as a value.
 fn advised(text: &str) -> String {
-    let text = text.replace("  tip: ", "  try: ");
+    let text = in_words(text).replace("  tip: ", "  try: ");
     let is_of_use = |part: &&str| {
         !(part.starts_with("  try: to pass '") && part.contains("as a value, use '-- "))
     };
@@ -44,6 +44,17 @@ fn advised(text: &str) -> String {
         if advice.is_empty() { part.to_owned() } else { format!("{part}\n{advice}") }
     });
     parts.collect::<Vec<_>>().join("\n\n")
+}
+
+/// What the standard library says of a text that is no whole number, in the words of corun's own checks.
+fn in_words(text: &str) -> String {
+    let parts = [
+        ("invalid digit found in string", "expected a whole number"),
+        ("cannot parse integer from empty string", "expected a whole number"),
+        ("number too large to fit in target type", "expected a smaller number"),
+        ("number too small to fit in target type", "expected a larger number"),
+    ];
+    parts.iter().fold(text.to_owned(), |text, (told, words)| text.replace(told, words))
 }
 
 /// What a part of clap's text leaves open: the names that a missing value can have, and where a program stands.
@@ -108,6 +119,22 @@ mod tests {
         let unexpected = text(&["a", "--machine", "this", "sort"]);
         assert!(unexpected.contains("stand behind --"), "{unexpected}");
         assert!(!text(&["a", "--machin", "this"]).contains("stand behind --"));
+    }
+
+    #[test]
+    fn what_is_no_whole_number_is_told_in_words() {
+        let number = clap::Arg::new("n").long("n").value_parser(clap::value_parser!(u64));
+        let command = clap::Command::new("a").arg(number);
+        for (value, words) in [
+            ("x", "'--n <n>': expected a whole number"),
+            ("1.5", "'--n <n>': expected a whole number"),
+            ("99999999999999999999", "'--n <n>': expected a smaller number"),
+        ] {
+            let value = format!("--n={value}");
+            let error = command.clone().try_get_matches_from(["a", value.as_str()]).unwrap_err();
+            let text = advised(&error.render().to_string());
+            assert!(text.contains(words), "{text}");
+        }
     }
 
     #[test]

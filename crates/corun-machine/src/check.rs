@@ -53,8 +53,12 @@ fn within(field: String, value: f64, range: &RangeInclusive<f64>) -> Checked {
     if range.contains(&value) {
         return Ok(());
     }
-    let (least, most) = (range.start(), range.end());
-    wrong(field, format!("found {value:?}, expected a number from {least} to {most:e}"))
+    let least = range.start();
+    let most = match *range.end() {
+        most if most > 1e6 => format!("{most:e}"),
+        most => most.to_string(),
+    };
+    wrong(field, format!("found {value:?}, expected a number from {least} to {most}"))
 }
 
 fn not_negative(field: String, value: f64) -> Checked {
@@ -494,6 +498,7 @@ fn matrix<T>(field: &str, rows: &[Vec<T>], nodes: usize) -> Checked {
         return Ok(());
     }
     let row = rows.iter().find(|row| row.len() != nodes).map_or(nodes, Vec::len);
-    let why = format!("found {} rows, one of {row}, expected {nodes} x {nodes} nodes", rows.len());
+    let why =
+        format!("found {} rows, one of {row}, expected {nodes} x {nodes}, by nodes", rows.len());
     wrong(field, why)
 }

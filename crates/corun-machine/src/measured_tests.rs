@@ -258,7 +258,7 @@ fn errors_in_measured_parts_name_their_field() {
         ("= 170.0", "= 190.0", "bandwidth[0].loaded_latency[1].latency_ns", "expected 190 to 250"),
         ("other_llc_ns = 90.0", "other_llc_ns = -9.0", "line_transfer.other_llc_ns", "found -9"),
         ("system_call_ns = 80.0", "system_call_ns = nan", "kernel.system_call_ns", "found NaN"),
-        ("share = 0.25", "share = 1.25", "kernel.page_fault_memory_share", "found 1.25"),
+        ("share = 0.25", "share = 1.25", "kernel.page_fault_memory_share", "from 0 to 1"),
         ("per_byte = 0.08", "per_byte = -1.0", "kernel.transfer_ns_per_byte", "found -1.0"),
         ("effective_kib = 500", "effective_kib = 0", "object[0].effective_kib", "found 0"),
         ("use_life = 0.25", "use_life = 0.0", "object[0].single_use_life", "found 0"),

@@ -1,5 +1,10 @@
 //! Why a question has no answer.
 
+/// `1 program`, `2 programs`.
+pub(crate) fn counted(count: usize, one: &str) -> String {
+    if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
+}
+
 /// Why programs cannot be placed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum PlacementError {
@@ -39,7 +44,10 @@ pub enum PlacementError {
         phases: usize,
     },
     /// A program's home is no node.
-    #[error("{program}: home node index {node}, but the machine has {nodes} nodes")]
+    #[error(
+        "{program}: home node index {node}, but the machine has {}",
+        counted(*nodes, "node")
+    )]
     Home {
         /// Its name.
         program: String,
@@ -55,7 +63,7 @@ pub enum PlacementError {
         why: String,
     },
     /// Two lists have not the same length.
-    #[error("{found} {what} for {programs} programs")]
+    #[error("{found} {what} for {}", counted(*programs, "program"))]
     Length {
         /// What is listed.
         what: &'static str,

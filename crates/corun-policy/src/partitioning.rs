@@ -116,12 +116,23 @@ pub trait Partitioner: Send {
     }
 }
 
+/// `1 program`, `2 programs`.
+fn counted(count: usize, one: &str) -> String {
+    if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
+}
+
+fn ways_of(count: u32) -> String {
+    counted(count as usize, "way")
+}
+
 /// Why there is no partition.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PartitionError {
     /// Each program needs ways of its own, and there are too few.
     #[error(
-        "{programs} programs with at least {least_ways} ways each need {}, and the LLC has {ways}",
+        "{} with at least {} each need {}, and the LLC has {ways}",
+        counted(*programs, "program"),
+        ways_of(*least_ways),
         programs * (*least_ways as usize)
     )]
     TooManyPrograms {
@@ -133,7 +144,10 @@ pub enum PartitionError {
         least_ways: u32,
     },
     /// The LLC's ways are more than masks can name, or fewer than one partition needs.
-    #[error("an LLC of {ways} ways in partitions of at least {least_ways}: expected 1 to 64 ways")]
+    #[error(
+        "an LLC of {} in partitions of at least {least_ways}: expected 1 to 64 ways",
+        ways_of(*ways)
+    )]
     Ways {
         /// Ways of the LLC.
         ways: u32,
@@ -141,7 +155,7 @@ pub enum PartitionError {
         least_ways: u32,
     },
     /// A program's figures end below the LLC's ways.
-    #[error("program {program} has figures for {found} ways, and the LLC has {ways}")]
+    #[error("program {program} has figures for {}, and the LLC has {ways}", ways_of(*found))]
     MissingWays {
         /// The program's place in the input.
         program: usize,

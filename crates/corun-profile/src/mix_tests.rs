@@ -70,11 +70,21 @@ fn bad_mixes_are_refused_with_line_and_field() {
     for (from, to, expected) in [
         ("version = 1", "version = 9", "m.toml:1: version: found 9, expected 1"),
         ("= 10", "= 0", "m.toml:3: seeds: found 0, expected a whole number >= 1"),
-        ("= 10", "= -1", "m.toml:3: seeds: invalid value: integer `-1`"),
+        ("= 10", "= -1", "m.toml:3: seeds: invalid value: integer `-1`, expected a whole number"),
         ("window", "widow", "m.toml:4: method: unknown variant `widow`, expected one of"),
         ("\"xeon-x5365\"", "\"\"", "m.toml:2: machine: found no name"),
         ("profile = \"mcf06\"", "", "m.toml:6: app[0].profile: missing: expected profile or cmd"),
         ("count = 2", "count = 0", "m.toml:8: app[0].count: found 0, expected a whole"),
+        (
+            "count = 2",
+            "threads = \"x\"",
+            "m.toml:8: app[0].threads: invalid type: string \"x\", expected a whole number",
+        ),
+        (
+            "count = 2",
+            "weight = \"x\"",
+            "m.toml:8: app[0].weight: invalid type: string \"x\", expected a number",
+        ),
         ("count = 2", "threads = 0", "m.toml:8: app[0].threads: found 0, expected a whole"),
         ("count = 2", "count = 99999", "m.toml:6: app: found 100000 threads in all"),
         ("count = 2", "counts = 2", "m.toml:8: app[0].counts: unknown field `counts`"),

@@ -91,7 +91,7 @@ impl<'t> TomlDocument<'t> {
         toml::from_str(self.text).map_err(|error| {
             let span = error.span();
             let field = span.as_ref().map(|span| self.field_at(span)).unwrap_or_default();
-            let why = one_line(error.message());
+            let why = in_words(&one_line(error.message()));
             FileError { field, ..self.error(span, why) }
         })
     }
@@ -205,6 +205,19 @@ fn search_value(
         DeValue::Table(table) => search_table(table, span, name, innermost),
         _ => {}
     }
+}
+
+/// A message that names a type of Rust's as what is expected, in words.
+fn in_words(message: &str) -> String {
+    let Some((found, expected)) = message.rsplit_once(", expected ") else {
+        return message.to_owned();
+    };
+    let words = match expected {
+        "u8" | "u16" | "u32" | "u64" | "usize" | "i32" | "i64" => "a whole number",
+        "f32" | "f64" => "a number",
+        other => other,
+    };
+    format!("{found}, expected {words}")
 }
 
 /// A parser's message on one line.

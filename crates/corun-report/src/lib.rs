@@ -12,6 +12,7 @@ mod table;
 mod trade_off;
 mod wording;
 
+pub use corun_app::counted;
 pub use corun_app::round;
 pub use document::{csv_rows, json};
 pub use file::{check_target, write_file};
@@ -19,7 +20,7 @@ pub use page::{document, figures_table, folded, foot, head, scrolled, section};
 pub use plot::{Axis, COLOURS, Colour, Ends, Mark, Panel, Plot, Series};
 pub use table::{Align, Columns, or_dash, or_empty, table};
 pub use trade_off::{TradeOffKind, TradeOffPoint, trade_off};
-pub use wording::{counted, engineering, fixed, percent, signed, signed_percent, size};
+pub use wording::{engineering, fixed, percent, signed, signed_percent, size};
 
 use std::io::Write as _;
 

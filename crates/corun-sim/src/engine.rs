@@ -345,7 +345,7 @@ impl<'a> Engine<'a> {
         if next > limit && self.experiment.method != Method::Window {
             let runs = self.apps.iter().map(|app| app.completions.len().to_string());
             return Err(SimError::TimeLimit {
-                limit_s: limit as f64 * 1e-9,
+                limit_s: limit as f64 / 1e9,
                 completions: runs.collect::<Vec<_>>().join(", "),
             });
         }

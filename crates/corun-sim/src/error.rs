@@ -56,8 +56,8 @@ pub enum SimError {
     },
     /// The experiment did not end within its limit of simulated time.
     #[error(
-        "not ended after {limit_s} simulated seconds; complete runs so far: {completions}; a \
-         longer limit or fewer instructions are needed"
+        "not ended after {limit_s} simulated seconds; complete runs so far: {completions}; \
+         programs of fewer instructions end earlier: `instructions` in a mix file, or --instructions"
     )]
     TimeLimit {
         /// The limit in simulated seconds.

@@ -114,15 +114,12 @@ impl AppSpec {
         if let Some(node) = self.home.filter(|&node| node >= machine.nodes().len()) {
             return wrong("home", node.to_string(), "an index of a NUMA node");
         }
-        if let Some(io) = self.io
-            && !(io.cpu_ms.is_finite()
-                && io.cpu_ms >= 1e-3
-                && io.cpu_ms < 1e9
-                && io.wait_ms.is_finite()
-                && io.wait_ms >= 1e-3
-                && io.wait_ms < 1e9)
+        for (name, ms) in
+            self.io.iter().flat_map(|io| [("cpu_ms", io.cpu_ms), ("wait_ms", io.wait_ms)])
         {
-            return wrong("io", format!("{io:?}"), "times of 0.001 ms to 1e9 ms");
+            if !(1e-3..1e9).contains(&ms) {
+                return wrong("io", format!("{name} = {ms:?}"), "0.001 ms to 1e9 ms");
+            }
         }
         if let Some(barrier) = self.barrier {
             if barrier.every_instructions < Barrier::LEAST_INSTRUCTIONS {
@@ -232,20 +229,26 @@ impl Experiment {
         }
         self.settings.check()?;
         self.observation.as_ref().map_or(Ok(()), Observation::check)?;
-        let never_ends = |app: &&AppSpec| app.service.is_some() && app.kill.is_none();
-        if self.method != Method::Window
-            && self.apps.iter().all(|app| app.service.is_some())
-            && let Some(app) = self.apps.iter().find(never_ends)
-        {
-            return Err(SimError::App {
-                app: app.name.clone(),
-                field: "service",
-                found: "no other program beside it".to_owned(),
-                expected: "a program that ends, or the method window: a service never ends",
-            });
-        }
+        check_end(self.method, &self.apps)?;
         self.apps.iter().try_for_each(|app| app.check(self.model.machine()))
     }
+}
+
+/// Does anything end the run? A service does not by itself.
+///
+/// # Errors
+/// [`SimError::App`] of the first service that nothing ends, where there are services alone and no time is fixed.
+pub fn check_end(method: Method, apps: &[AppSpec]) -> Result<(), SimError> {
+    if method == Method::Window || apps.iter().any(|app| app.service.is_none()) {
+        return Ok(());
+    }
+    let Some(app) = apps.iter().find(|app| app.kill.is_none()) else { return Ok(()) };
+    Err(SimError::App {
+        app: app.name.clone(),
+        field: "service",
+        found: "no other program beside it".to_owned(),
+        expected: "a program that ends, or the method window: a service never ends",
+    })
 }
 
 /// The programs of a mix, in its order, copies numbered `name#2` and up. `program` finds a loaded

@@ -39,7 +39,7 @@ mod timers;
 pub use energy::Energy;
 pub use engine::{Hooks, Progress, meets_targets, run};
 pub use error::{ActionError, SimError};
-pub use experiment::{AppSpec, Experiment, SimulationSettings, apps_from_mix};
+pub use experiment::{AppSpec, Experiment, SimulationSettings, apps_from_mix, check_end};
 pub use log::LogEntry;
 pub use observation::Observation;
 pub use outcome::run_pinned;

@@ -10,7 +10,7 @@ use corun_optimal::Objective;
 use corun_profile::{
     Fault, Library, Method, Mix, MixSource, PathStep, Profile, TABLE_INSTRUCTIONS,
 };
-use corun_sim::{AppSpec, Observation, SimError, apps_from_mix};
+use corun_sim::{AppSpec, Observation, SimError, apps_from_mix, check_end};
 
 use crate::lookup::{self, DEFAULT_MACHINE};
 use crate::policy_spec::PolicySpec;
@@ -152,6 +152,7 @@ impl ComparisonSetup {
     ) -> Result<Self> {
         let mut apps = apps_from_mix(mix, model.machine(), |name| loaded.get(name).cloned())
             .map_err(|error| app_failure(mix, source, error))?;
+        check_end(mix.method, &apps).map_err(|error| app_failure(mix, source, error))?;
         name_apart(&mut apps);
         let profiles = apps
             .iter()

@@ -3,7 +3,7 @@
 use corun_policy::Partition;
 
 use super::scenario::PartitionScenario;
-use crate::{Error, Result};
+use crate::{Error, Result, counted};
 
 /// The partition of given masks, one a program. Equal masks are one cluster.
 ///
@@ -18,9 +18,9 @@ pub(super) fn partition(
     let names = &ground.scenario.names;
     if masks.len() != names.len() {
         return Err(Error::input(format!(
-            "{} masks for {} programs: expected one each",
-            masks.len(),
-            names.len()
+            "{} for {}: expected one each",
+            counted(masks.len(), "mask"),
+            counted(names.len(), "program")
         )));
     }
     for (mask, name) in masks.iter().zip(names) {
@@ -62,7 +62,8 @@ fn check(mask: u64, name: &str, ground: &PartitionScenario) -> Result {
     let (count, least) = (mask.count_ones(), ground.least_ways);
     if count < least {
         return wrong(format!(
-            "has {count} ways: expected at least {least}, the hardware's minimum"
+            "has {}: expected at least {least}, the hardware's minimum",
+            counted(count as usize, "way")
         ));
     }
     Ok(())

@@ -10,7 +10,7 @@ use corun_policy::{Partition, WaysCurve, ways_curve};
 use corun_profile::{Library, ProfileData};
 
 use crate::scenario::Scenario;
-use crate::{Error, Result};
+use crate::{Error, Result, counted};
 
 /// The ground of one question.
 pub struct PartitionScenario {
@@ -59,8 +59,9 @@ impl PartitionScenario {
         let least_ways = least_ways.unwrap_or(cache.min_partition_ways);
         if ways > 64 || least_ways > ways {
             return Err(Error::input(format!(
-                "{ways} ways in partitions of at least {least_ways}: expected up to 64 ways, and \
-                 partitions of no more than there are"
+                "{} in partitions of at least {least_ways}: expected up to 64 ways, and partitions \
+                 of no more than there are",
+                counted(ways as usize, "way")
             )));
         }
         let way_bytes = cache.size_bytes as f64 / f64::from(all);
@@ -145,10 +146,13 @@ fn covered(scenario: &Scenario, ways: u32, way_bytes: f64) -> Result {
         let ProfileData::Table(table) = &profile.data else { continue };
         let same_ways = (table.measured_on().way_bytes as f64 / way_bytes - 1.0).abs() < 1e-3;
         if same_ways && table.max_ways() < ways {
+            let known = match table.max_ways() {
+                1 => "1 way".to_owned(),
+                most => format!("1 to {most} ways"),
+            };
             return Err(Error::input(format!(
-                "program `{}` has figures for 1 to {} ways, and the LLC has {ways}",
-                profile.name,
-                table.max_ways()
+                "program `{}` has figures for {known}, and the LLC has {ways}",
+                profile.name
             ))
             .hint(format!("--ways {} or fewer", table.max_ways())));
         }
@@ -169,8 +173,9 @@ fn cpus(scenario: &Scenario) -> Result<Vec<usize>> {
     let programs = scenario.names.len();
     if programs > all.len() {
         return Err(Error::input(format!(
-            "{programs} programs on an LLC of {} CPUs ({}): each runs on a CPU of its own",
-            all.len(),
+            "{} on an LLC of {} ({}): each runs on a CPU of its own",
+            counted(programs, "program"),
+            counted(all.len(), "CPU"),
             machine.name()
         ))
         .hint("fewer --apps, or a --machine with more CPUs under an LLC"));

@@ -12,7 +12,7 @@ use serde::Serialize;
 pub use self::details::{CauseEntry, Culprit, MoveEntry, ProgramDetails, WaysEntry};
 use crate::placement::{PlacementDocument, SearchProof};
 use crate::scenario::Scenario;
-use crate::{Error, Result, round};
+use crate::{Error, Result, counted, round};
 
 /// Digits after the point in documents.
 const DIGITS: i32 = 6;
@@ -133,7 +133,8 @@ impl Scenario {
     fn outcomes(&self, layout: &Layout) -> Result<Vec<Outcome>> {
         let (programs, masks) = (layout.cpus.len(), layout.masks.len());
         if masks != 0 && masks != programs {
-            let message = format!("{masks} masks for {programs} programs: expected one each");
+            let (masks, programs) = (counted(masks, "mask"), counted(programs, "program"));
+            let message = format!("{masks} for {programs}: expected one each");
             return Err(Error::input(message));
         }
         if layout.masks.iter().all(Option::is_none) {
@@ -345,7 +346,7 @@ mod tests {
             let details = own.details(&layout, 0, &AtomicBool::new(false)).map(|_| ());
             for refused in [explained, details] {
                 let refused = refused.unwrap_err().to_string();
-                assert!(refused.contains("masks for 3 programs"), "{refused}");
+                assert!(refused.contains("for 3 programs"), "{refused}");
             }
         }
     }

@@ -486,6 +486,8 @@ fn a_run_that_cannot_end_is_an_error() {
     experiment.settings.limit = Nanoseconds(SECOND / 10);
     let error = corun_sim::run(&experiment, vec![], Hooks::default()).unwrap_err();
     assert!(matches!(error, SimError::TimeLimit { .. }), "{error}");
+    assert!(error.to_string().starts_with("not ended after 0.1 simulated seconds"), "{error}");
+    assert!(error.to_string().ends_with("--instructions"), "{error}");
 
     let (_, experiment) = two_calm(Method::FirstRun);
     let rest = deciding(10_000_000, &[ActionKind::IdleCpu], |view| {

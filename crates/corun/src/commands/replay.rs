@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::cli::{IndexName, ReplayArgs, TableFormat, UntilName};
 use crate::failure::{Failure, Outcome};
-use corun_report::{Columns, json, round, size};
+use corun_report::{Columns, counted, json, round, size};
 
 #[derive(Debug, Serialize)]
 struct Document {
@@ -216,7 +216,8 @@ fn one_or_each(option: &str, found: usize, programs: usize) -> Outcome {
     if found == 1 || found == programs {
         return Ok(());
     }
-    let message = format!("{option} has {found} values for {programs} traces");
+    let (values, traces) = (counted(found, "value"), counted(programs, "trace"));
+    let message = format!("{option} has {values} for {traces}");
     Err(Failure::input(format!("{message}: expected one for all, or one a trace")))
 }
 

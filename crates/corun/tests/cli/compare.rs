@@ -192,6 +192,16 @@ fn bad_comparisons_are_refused_and_write_nothing() {
     let command =
         MIX.replacen("profile = \"stream\"\ninstructions = 2000000000", "cmd = [\"true\"]", 1);
     bad(&command, &["bad.toml:4: app[0].profile: ", "the simulator runs no commands"]);
+    let service = "version = 1\n[[app]]\nprofile = \"quiet\"\n\
+        service = { requests_per_s = 20, instructions = 2e6, target_ms = 5 }\n";
+    bad(service, &["bad.toml:4: app[0].service: found no other program beside it, expected"]);
+    let io = |of: &str| MIX.replace("count = 2", &format!("io = {{ {of} }}"));
+    let times = "expected 0.001 ms to 1e9 ms";
+    bad(
+        &io("cpu_ms = 1e-300, wait_ms = 1"),
+        &["bad.toml:9: app[1].io: found cpu_ms = 1e-300, ", times],
+    );
+    bad(&io("cpu_ms = 1, wait_ms = 1e9"), &["bad.toml:9: app[1].io: found wait_ms = 1", times]);
     compare(&fixture, &["--peak-bandwidth", "1e-300"]).refused(&["MB/s from 1"]);
     compare(&fixture, &["--time-limit", "1e300"]).refused(&["at most 1e9"]);
     fixture.run(&["compare", "none.toml"]).refused(&["none.toml"]);

@@ -290,7 +290,7 @@ fn bad_masks_are_refused() {
     let refused = |masks: &str, words: &[&str]| {
         partition(&fixture, "stream,needy", &["--masks", masks]).refused(words);
     };
-    refused("0x1", &["1 masks for 2 programs"]);
+    refused("0x1", &["1 mask for 2 programs"]);
     refused("0x0,0x1", &["stream", "0x0", "no way"]);
     refused("0x5,0x2", &["stream", "0x5", "not contiguous"]);
     refused("0x1,0x800", &["needy", "0x800", "beyond the LLC's 11"]);
@@ -298,7 +298,7 @@ fn bad_masks_are_refused() {
     refused("zz,0x6", &["hexadecimal"]);
     partition(&fixture, "stream,needy", &["--masks", "0x1,0x6", "--min-ways", "2"]).refused(&[
         "stream",
-        "1 ways",
+        "1 way:",
         "at least 2",
     ]);
     partition(&fixture, "stream,needy", &["--masks", "0x3,0x6", "--allow-overlap"]).done();

@@ -111,7 +111,8 @@ fn models_and_laws_can_be_chosen() {
 #[test]
 fn bad_places_are_refused() {
     let fixture = Fixture::new();
-    predict(&fixture, "stream,needy", "0", &[]).refused(&["1 CPUs for 2 programs"]);
+    predict(&fixture, "stream", "x", &[]).refused(&["'--place", "expected a whole number"]);
+    predict(&fixture, "stream,needy", "0", &[]).refused(&["1 CPU for 2 programs"]);
     predict(&fixture, "stream,needy", "0,99", &[]).refused(&["no CPU 99", "try: CPUs 0-7"]);
     predict(&fixture, "stream,needy", "3,3", &[]).refused(&["CPU 3 stands twice"]);
     predict(&fixture, "stream,neddy", "0,1", &[]).refused(&["neddy", "needy"]);

@@ -100,7 +100,7 @@ fn what_cannot_be_replayed_is_refused() {
     refused(&["loop.trace", "--cache", "1MiB/full", "--replacement", "random"], &["LRU"]);
     refused(&["loop.trace", "--replacement", "fifo"], &["fifo", "srrip"]);
     refused(&["loop.trace", "--masks", "0x10000"], &["0x10000", "16 ways"]);
-    refused(&["loop.trace", "--cpi", "1,2,3"], &["--cpi has 3 values for 1 traces"]);
+    refused(&["loop.trace", "--cpi", "1,2,3"], &["--cpi has 3 values for 1 trace:"]);
     std::fs::write(fixture.path("empty.trace"), trace([])).unwrap();
     refused(&["loop.trace", "empty.trace"], &["empty.trace", "makes no access"]);
     let mut bent = std::fs::read(fixture.path("loop.trace")).unwrap();

@@ -108,7 +108,7 @@ fn bad_questions_are_refused_where_they_are_wrong() {
             "program",
             json!({ "question": on(&["sort"; 3]), "cpu": [0, 1, 4], "mask": [null], "program": 0 }),
             "placement",
-            "1 masks for 3 programs",
+            "1 mask for 3 programs",
         ),
         (
             "predict",

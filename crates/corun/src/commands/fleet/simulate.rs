@@ -7,7 +7,7 @@ use corun_fleet::{
     BOUND_MOMENTS, NodeGroup, SchedulerFigures, SchedulerName, Simulation, SimulationDocument,
     SimulationSettings,
 };
-use corun_report::{Columns, json, or_dash, or_empty};
+use corun_report::{Columns, counted, json, or_dash, or_empty};
 
 use crate::cli::{FleetSimulateArgs, TableFormat, model_options};
 use crate::failure::Outcome;
@@ -81,20 +81,20 @@ fn table(document: &SimulationDocument) -> String {
     text.push('\n');
     let _ = writeln!(
         text,
-        "{} arrivals of {} programs in {:.0} hours on {} nodes with {} CPUs, {} of them taken",
+        "{} arrivals of {} in {:.0} hours on {} with {}, {} of them taken",
         document.arrivals,
-        document.programs,
+        counted(document.programs, "program"),
         document.hours,
-        document.nodes,
-        document.cpus,
+        counted(document.nodes, "node"),
+        counted(document.cpus as usize, "CPU"),
         percent(document.utilisation),
     );
     text.push_str(&lost_work_bound(document));
     let _ = writeln!(
         text,
-        "machines needed: no program slower than {}, for {} programs of the busiest moment",
+        "machines needed: no program slower than {}, for {} of the busiest moment",
         document.slowdown_bound,
-        document.busiest_programs - document.busiest_left_out,
+        counted(document.busiest_programs - document.busiest_left_out, "program"),
     );
     if document.busiest_left_out > 0 {
         let left = document.busiest_left_out;
