@@ -19,9 +19,8 @@ impl UsageError {
     /// Says it where it belongs. The exit code is 0 for what was asked for, else 2.
     pub fn print(&self, command: &str) -> ExitCode {
         if !self.0.use_stderr() {
-            // A reader that went away has seen enough.
-            let _ = self.0.print();
-            return ExitCode::SUCCESS;
+            let printed = self.0.print().and_then(|()| std::io::stdout().flush());
+            return ended(command, printed.map_err(corun_report::stdout_failed));
         }
         let text = advised(&self.0.render().to_string());
         // Without arguments the text is the help, which is no error message.
@@ -86,7 +85,12 @@ const FOR_MISSING: [(&str, &str); 4] = [
 
 /// Prints a command's output, or why there is none, and gives the exit code.
 pub fn end(command: &str, output: Result<String>) -> ExitCode {
-    match output.and_then(|text| corun_report::print(&text)) {
+    ended(command, output.and_then(|text| corun_report::print(&text)))
+}
+
+/// Says why a command failed, and gives the exit code. A reader that went away has seen enough.
+fn ended(command: &str, result: Result<()>) -> ExitCode {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let report = error.report();

@@ -33,7 +33,14 @@ use corun_linux::escape_controls_in_lines;
 /// write.
 pub fn print(text: &str) -> corun_app::Result {
     let mut stdout = std::io::stdout().lock();
-    stdout.write_all(escape_controls_in_lines(text).as_bytes())?;
-    stdout.flush()?;
-    Ok(())
+    let text = escape_controls_in_lines(text);
+    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(stdout_failed)
+}
+
+/// What it means that standard output could not be written to.
+pub fn stdout_failed(error: std::io::Error) -> corun_app::Error {
+    if error.kind() == std::io::ErrorKind::BrokenPipe {
+        return error.into();
+    }
+    corun_app::Error::failed(anyhow::Error::new(error).context("cannot write to standard output"))
 }

@@ -2,7 +2,7 @@
 
 use std::process::{Command as Process, Stdio};
 
-use crate::fixture::Fixture;
+use crate::fixture::{Fixture, Ran};
 
 #[test]
 fn help_has_examples_and_exit_codes() {
@@ -46,6 +46,19 @@ fn nothing_to_do_is_wrong_usage_with_help() {
     let ran = Fixture::new().run(&[]);
     assert_eq!(ran.code(), 2);
     assert!(ran.stderr().contains("Usage: corun"), "{}", ran.stderr());
+}
+
+#[test]
+fn output_that_cannot_be_written_is_a_failure_that_names_it() {
+    for words in [&["--version"][..], &["--help"], &["topology", "--list"]] {
+        let full = std::fs::File::create("/dev/full").unwrap();
+        let mut command = Process::new(assert_cmd::cargo::cargo_bin!("corun"));
+        let ran = Ran::from(command.args(words).stdout(full).output().unwrap());
+        assert_eq!(ran.code(), 1, "{words:?}");
+        let told = ran.stderr();
+        let expected = "corun: cannot write to standard output: No space left on device";
+        assert!(told.starts_with(expected), "{words:?}: {told}");
+    }
 }
 
 #[test]
