@@ -213,6 +213,9 @@ fn mistakes_are_named_with_what_to_do() {
     let fixture = Fixture::new();
     let on = |events: &str| fixture.run(&["stat", "-e", events, "--", "/bin/true"]);
     on("task-clok").refused(&["unknown event `task-clok`", "task-clock", "--list"]);
+    for none in ["", " , "] {
+        on(none).refused(&["--events: found ", "expected the name of an event", "--list"]);
+    }
     on("gpu/event=1/").refused(&["no counters called `gpu`"]);
     on("task-clock:z").refused(&["found `:z`"]);
     fixture.run(&["stat", "-T", "1ms", "--", "/bin/true"]).refused(&["10ms"]);

@@ -40,7 +40,7 @@ pub(super) fn run(arguments: &StatArgs) -> Outcome<String> {
     if let Some(path) = &arguments.output {
         check_target(path)?;
     }
-    let mut names = names(arguments, &pmus);
+    let mut names = names(arguments, &pmus)?;
     let by_time = !arguments.all_cpus && arguments.sample_every.is_none();
     let of_scheduler = OfScheduler::take_from(&mut names, by_time)?;
     if names.is_empty() {
@@ -134,7 +134,11 @@ fn by_count(
     })
 }
 
-fn names(arguments: &StatArgs, pmus: &Pmus) -> Vec<String> {
+fn names(arguments: &StatArgs, pmus: &Pmus) -> Outcome<Vec<String>> {
+    if let Some(empty) = arguments.events.iter().find(|list| split(list).is_empty()) {
+        let message = format!("--events: found {empty:?}, expected the name of an event");
+        return Err(Failure::input(message).hint("corun stat --list"));
+    }
     let mut names: Vec<String> =
         arguments.events.iter().flat_map(|list| split(list)).map(str::to_owned).collect();
     if names.is_empty() {
@@ -165,7 +169,7 @@ fn names(arguments: &StatArgs, pmus: &Pmus) -> Vec<String> {
             names.push(base.to_owned());
         }
     }
-    names
+    Ok(names)
 }
 
 /// Commas part events, but also the parts of one between its slashes.
