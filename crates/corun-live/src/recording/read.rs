@@ -29,6 +29,11 @@ pub enum RecordingError {
         /// How the file begins.
         found: String,
     },
+    /// It begins rightly and ends within its first line, which describes the machine.
+    #[error(
+        "line 1: the recording is cut off within its first line; corun record writes a whole one"
+    )]
+    CutOff,
     /// It is in another version of the format.
     #[error("line 1: the recording is in version {found}, expected {VERSION}; this is corun {own}",
         own = env!("CARGO_PKG_VERSION"))]
@@ -46,6 +51,9 @@ pub enum RecordingError {
     },
 }
 
+/// How every recording begins, whatever its version.
+const BEGINNING: &str = "{\"corun_live_recording\":";
+
 /// Only the version, whatever else the line has.
 #[derive(Deserialize)]
 struct VersionLine {
@@ -60,8 +68,11 @@ impl LiveRecording {
     pub fn read(from: impl BufRead) -> Result<Self, RecordingError> {
         let mut lines =
             Lines { from, number: 0, bytes: Vec::new(), text: String::new(), broken_off: false };
-        let first = if lines.next()? { lines.text.trim() } else { "" };
-        let mut own = header(first)?;
+        let is_whole = lines.next()?;
+        if !is_whole && lines.bytes.starts_with(BEGINNING.as_bytes()) {
+            return Err(RecordingError::CutOff);
+        }
+        let mut own = header(if is_whole { lines.text.trim() } else { "" })?;
         let mut state = State::default();
         while lines.next()? {
             let number = lines.number;

@@ -242,7 +242,11 @@ proptest! {
                 prop_assert_eq!(recording.times().count() + 1, lines);
                 prop_assert_eq!(recording.is_broken_off(), !text[..cut].ends_with(b"\n"));
             }
-            Err(RecordingError::SomethingElse { .. } | RecordingError::Io(_)) => {
+            Err(
+                RecordingError::SomethingElse { .. }
+                | RecordingError::CutOff
+                | RecordingError::Io(_),
+            ) => {
                 prop_assert_eq!(lines, 0);
             }
             Err(other) => prop_assert!(false, "{}", other),
@@ -346,6 +350,8 @@ fn what_cannot_be_is_refused_with_its_line() {
         let error = LiveRecording::read(good.replacen(from, to, 1).as_bytes()).unwrap_err();
         assert!(error.to_string().starts_with(expected), "{error}; expected {expected}");
     }
+    let cut = LiveRecording::read(&good.as_bytes()[..300]).unwrap_err().to_string();
+    assert!(cut.starts_with("line 1: the recording is cut off"), "{cut}");
     let empty = LiveRecording::read(&b""[..]).unwrap_err().to_string();
     assert!(empty.contains("this is no recording of a machine"), "{empty}");
 }
