@@ -178,6 +178,11 @@ fn caches_that_contradict_those_inside_them_are_refused() {
         assert_eq!(place.field, Some(format!("object[0].object[0].{field}")), "{outer}: {why}");
         assert!(why.contains(part), "{outer}: {why}");
     }
+    let measured = "[measurement]\nby = \"corun\"\nfinished = \"2026-11-21T10:00:00Z\"\nseconds = 9.0\nrounds = 2\n\
+        busy_share = 0.0\ncpus = \"0\"\nhuge_pages = true\nnotes = []\n[[core_type]]";
+    let noisy = around("level = 3\nsize_kib = 4096\nlatency_ns = 8.9\neffective_kib = 4100");
+    let noisy = noisy.replacen("[[core_type]]", measured, 1);
+    Machine::from_toml(&noisy, "this.toml").unwrap();
     for outer in [
         "level = 3\nsize_kib = 511\ninclusion = \"non-inclusive\"",
         "level = 3\nsize_kib = 511",

@@ -3,8 +3,8 @@
 use super::{Checked, wrong};
 use crate::spec::{CacheType, Inclusion, ObjectSpec};
 
-/// What is farther from the core is of a higher level and not faster, and holds what the nearer one holds where it is called
-/// inclusive. The error is at the nearer cache.
+/// What is farther from the core is of a higher level, and holds what the nearer one holds where it is called inclusive. The
+/// error is at the nearer cache.
 pub(super) fn within(nearer: &ObjectSpec, farther: &ObjectSpec, at: &str) -> Checked {
     let (Some(level), Some(around)) = (nearer.level, farther.level) else { return Ok(()) };
     if level == around && are_split(nearer.holds(), farther.holds()) {
@@ -23,13 +23,29 @@ pub(super) fn within(nearer: &ObjectSpec, farther: &ObjectSpec, at: &str) -> Che
         let why = format!("found {size}, more than the {room} of the inclusive cache around it");
         return wrong(format!("{at}.size_kib"), why);
     }
-    if let (Some(latency), Some(most)) = (nearer.latency_ns, farther.latency_ns)
-        && latency > most
-    {
-        let why = format!("found {latency}, more than the {most} of the cache around it");
-        return wrong(format!("{at}.latency_ns"), why);
-    }
     Ok(())
+}
+
+/// What is farther from the core is not faster. The error is at the nearer cache.
+pub(super) fn slower_than_nearer(nearer: &ObjectSpec, farther: &ObjectSpec, at: &str) -> Checked {
+    match (nearer.latency_ns, farther.latency_ns) {
+        (Some(latency), Some(most)) if latency > most => {
+            let why = format!("found {latency}, more than the {most} of the cache around it");
+            wrong(format!("{at}.latency_ns"), why)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Nobody gets more of a cache than there is.
+pub(super) fn effective(cache: &ObjectSpec, at: &str) -> Checked {
+    match (cache.effective_kib, cache.size_kib) {
+        (Some(effective), Some(size)) if effective > size => {
+            let why = format!("found {effective}, more than `size_kib`, {size}");
+            wrong(format!("{at}.effective_kib"), why)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The data and the instruction cache of one level stand inside one another in the file, and neither is the nearer one.
