@@ -1,10 +1,5 @@
 //! Why a question has no answer.
 
-/// `1 program`, `2 programs`.
-pub(crate) fn counted(count: usize, one: &str) -> String {
-    if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
-}
-
 /// Why programs cannot be placed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum PlacementError {
@@ -44,10 +39,7 @@ pub enum PlacementError {
         phases: usize,
     },
     /// A program's home is no node.
-    #[error(
-        "{program}: home node index {node}, but the machine has {}",
-        counted(*nodes, "node")
-    )]
+    #[error("{program}: home node index: found {node}, expected less than {nodes}")]
     Home {
         /// Its name.
         program: String,
@@ -63,7 +55,7 @@ pub enum PlacementError {
         why: String,
     },
     /// Two lists have not the same length.
-    #[error("{found} {what} for {}", counted(*programs, "program"))]
+    #[error("{what}: found {found}, expected {programs}, one a program")]
     Length {
         /// What is listed.
         what: &'static str,

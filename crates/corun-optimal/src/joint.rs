@@ -18,7 +18,7 @@ use rayon::prelude::*;
 
 use crate::contention::{Contention as _, Coupling};
 use crate::cpu_slots::CpuSlots;
-use crate::error::{PlacementError, counted};
+use crate::error::PlacementError;
 use crate::modelled::PlacementProblem;
 use crate::objective::{Goal, Objective};
 use crate::partition::{Kind, PartitionObjective, PartitionProblem, PartitionSearchError};
@@ -47,7 +47,7 @@ pub enum JointError {
         programs: usize,
     },
     /// Each program has a core of its own.
-    #[error("{programs} programs on {}: each has a core of its own", counted(*cores, "core"))]
+    #[error("programs: found {programs}, expected at most {cores}: each has a core of its own")]
     TooFewCores {
         /// Programs to place.
         programs: usize,

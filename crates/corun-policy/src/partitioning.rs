@@ -116,23 +116,12 @@ pub trait Partitioner: Send {
     }
 }
 
-/// `1 program`, `2 programs`.
-fn counted(count: usize, one: &str) -> String {
-    if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
-}
-
-fn ways_of(count: u32) -> String {
-    counted(count as usize, "way")
-}
-
 /// Why there is no partition.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PartitionError {
     /// Each program needs ways of its own, and there are too few.
     #[error(
-        "{} with at least {} each need {}, and the LLC has {ways}",
-        counted(*programs, "program"),
-        ways_of(*least_ways),
+        "ways: {} needed, at least {least_ways} for each program ({programs}), and the LLC has {ways}",
         programs * (*least_ways as usize)
     )]
     TooManyPrograms {
@@ -145,8 +134,7 @@ pub enum PartitionError {
     },
     /// The LLC's ways are more than masks can name, or fewer than one partition needs.
     #[error(
-        "an LLC of {} in partitions of at least {least_ways}: expected 1 to 64 ways",
-        ways_of(*ways)
+        "ways of the LLC: found {ways}, expected 1 to 64, and partitions of no more: {least_ways}"
     )]
     Ways {
         /// Ways of the LLC.
@@ -155,7 +143,7 @@ pub enum PartitionError {
         least_ways: u32,
     },
     /// A program's figures end below the LLC's ways.
-    #[error("program {program} has figures for {}, and the LLC has {ways}", ways_of(*found))]
+    #[error("ways of program {program}'s figures: found {found}, expected the LLC's {ways}")]
     MissingWays {
         /// The program's place in the input.
         program: usize,
