@@ -52,6 +52,16 @@ impl Error {
         Self::Failed(why.into())
     }
 
+    /// As [`Self::live`], of a recording: what it lacks cannot be counted any more.
+    pub fn of_recording(error: LiveError) -> Self {
+        match error {
+            LiveError::Runtime(RuntimeError::Counter { .. }) => Self::input(error)
+                .hint("--policy di, which goes by stored profiles")
+                .hint("a recording with --counters model"),
+            other => Self::live(other),
+        }
+    }
+
     /// What the real machine lacks is bad input where something else could be asked of it.
     pub fn live(error: LiveError) -> Self {
         match error {

@@ -90,13 +90,14 @@ fn measure(
     let start = Instant::now();
     let cpus = Cpus::of_this_process(found)?;
     let meter = NoiseMeter::new(&Roots::default(), cpus.allowed.clone());
-    if !tell(0.0, "memory to measure in") {
-        return Err(CalibrateError::Stopped);
-    }
+    let go_on = &mut || match tell(0.0, "memory to measure in") {
+        true => Ok(()),
+        false => Err(CalibrateError::Stopped),
+    };
     let free = available_bytes();
     let memory_bytes = options.memory_bytes.map_or(free, |most| free.min(most as f64));
     let Setup { experiments, huge_pages, far_bytes, nodes_without_memory } =
-        Setup::new(found, &cpus, options.quick, memory_bytes)?;
+        Setup::new(found, &cpus, options.quick, memory_bytes, go_on)?;
     let references = References::of_machine(found, options.known.as_ref());
     let looks = (&mut ThisMachine as &mut dyn Looks, references);
     let tell = &mut |share: f64, name: &'static str| tell(share, name);

@@ -185,7 +185,9 @@ impl Setup {
         cpus: &Cpus,
         quick: bool,
         memory_bytes: f64,
+        go_on: &mut dyn FnMut() -> Result<(), CalibrateError>,
     ) -> Result<Self, CalibrateError> {
+        go_on()?;
         let steps = Steps::new(quick);
         let mut setup = Self {
             experiments: Vec::new(),
@@ -194,15 +196,19 @@ impl Setup {
             nodes_without_memory: Vec::new(),
         };
         let together = Together::new(machine, cpus, memory_bytes)?;
+        go_on()?;
         let pages = steps.pages(memory_bytes);
         let apart = RandomChains::line_a_page(pages.clone())?;
+        go_on()?;
         let side_by_side = RandomChains::side_by_side(pages)?;
         for (place, &(core_type, cpu)) in cpus.of_types.iter().enumerate() {
             pin(cpu)?;
+            go_on()?;
             let caches = data_caches(machine, cpu);
             let code_bytes = code_cache_bytes(machine, cpu).unwrap_or(USUAL_CODE_BYTES);
             let site = Site { core_type, cpu, caches, code_bytes };
             let chains = RandomChains::side_by_side(steps.ladder(&site.caches, memory_bytes))?;
+            go_on()?;
             setup.huge_pages &= chains.has_huge_pages();
             let largest = chains.sizes().last().map_or(0, |lines| lines * LINE_BYTES);
             setup.far_bytes = setup.far_bytes.min(largest as f64);
@@ -214,6 +220,7 @@ impl Setup {
             setup.add(&core, Tlb::new(core_type, cpu, site.private_bytes(), &apart, &side_by_side));
             let neighbours = Neighbours::of(machine, &cpus.allowed, cpu);
             setup.add_memory(&site, &chains, (&together, &neighbours), &steps)?;
+            go_on()?;
             setup.add_neighbours(&site, &neighbours, &together);
             if place == 0 {
                 setup.add_machine(&site, &chains, &together, &neighbours)?;

@@ -405,6 +405,15 @@ impl ProgramRule {
             let expected = "expected one at least of pid, user, command, arguments, cgroup, unit";
             return Err(format!("`{}` says nothing to know it by: {expected}", self.name));
         }
+        let names = ["user", "command", "arguments", "cgroup", "unit"];
+        if let Some((name, _)) =
+            names.iter().zip(parts).find(|(_, part)| part.as_deref() == Some(""))
+        {
+            return Err(format!(
+                "`{}`: {name}: found nothing, expected whom it is about",
+                self.name
+            ));
+        }
         let part_of_a_group = self.pid.is_some()
             || [&self.user, &self.command, &self.arguments].iter().any(|part| part.is_some());
         if self.hold == HoldName::Cgroup && part_of_a_group {

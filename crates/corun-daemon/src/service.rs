@@ -38,6 +38,14 @@ pub fn check(path: &Path) -> Result<String> {
             "warning: metrics: {at}: {error}; the daemon would wait until it is free"
         ));
     }
+    let builder = HostBuilder::new(&config.host_settings(true)?)?;
+    if let Err(failure) = builder.check_journals()
+        && config.apply
+    {
+        tell(format_args!("warning: {}", failure.report().trim()));
+    }
+    let said: Vec<&str> = config.programs.iter().filter_map(|one| one.profile.as_deref()).collect();
+    builder.check_profiles(&said)?;
     let mode = if config.apply { "carries plans out" } else { "only logs what it would do" };
     let programs = counted(config.programs.len(), "program");
     let (machine, policy) = (host.machine().name(), &config.policy);
@@ -162,8 +170,7 @@ pub fn onlooker(config: &Config, look: &Look) -> Result<Host> {
 
 /// The configuration as it is now; none where it is no good, and the old one stays in force.
 fn reloaded(path: &Path, old: &Config) -> Option<Config> {
-    let loaded = Config::load(path).and_then(|new| host(&new, true).map(|_| new));
-    match loaded {
+    match Config::load(path).and_then(usable) {
         Ok(new) => {
             tell_systemd(&[NotifyState::Reloading]);
             if new.metrics != old.metrics || new.log != old.log || new.viewers != old.viewers {
@@ -177,6 +184,15 @@ fn reloaded(path: &Path, old: &Config) -> Option<Config> {
             None
         }
     }
+}
+
+/// A configuration by which the daemon can go on.
+fn usable(new: Config) -> Result<Config> {
+    host(&new, true)?;
+    if new.apply {
+        HostBuilder::new(&new.host_settings(true)?)?.check_journals()?;
+    }
+    Ok(new)
 }
 
 struct Session<'a> {

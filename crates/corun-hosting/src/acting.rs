@@ -260,12 +260,15 @@ impl PolicyWrapper for Proposing {
         event: &Event,
         view: &View<'_>,
     ) -> Option<Plan> {
-        if let Some(plan) = policy.on_event(event, view) {
-            let mut kept = self.plan();
-            kept.extend(plan.steps);
-            let surplus = kept.len().saturating_sub(MOST_STEPS);
-            kept.drain(..surplus);
-        }
+        let plan = policy.on_event(event, view).unwrap_or_default();
+        let mut kept = self.plan();
+        kept.extend(plan.steps);
+        // Nothing can be done with threads that have ended.
+        let is_there =
+            |step: &Step| step.action.threads().iter().all(|&id| view.thread(id).is_some());
+        kept.retain(is_there);
+        let surplus = kept.len().saturating_sub(MOST_STEPS);
+        kept.drain(..surplus);
         None
     }
 
@@ -278,9 +281,29 @@ impl PolicyWrapper for Proposing {
 
 #[cfg(test)]
 mod tests {
-    use corun_policy::{BuildOptions, build};
+    use corun_policy::{BuildOptions, Nanoseconds, ProcessId, ThreadView, build};
 
     use super::*;
+
+    #[test]
+    fn nothing_is_proposed_of_threads_that_ended() {
+        let machine = corun_machine::preset("xeon-x5365").unwrap();
+        let cpus = "0-7".parse().unwrap();
+        let thread = |id: u64| ThreadView::new(ThreadId(id), ProcessId(id), "a", &cpus);
+        let policies = vec![build("random", &BuildOptions::default()).unwrap()];
+        let (plans, mut proposing) = only_proposing(policies);
+        let mut hear = |event: Event, threads: &[ThreadView]| {
+            let view = View { machine: &machine, threads, now: Nanoseconds(0) };
+            assert!(proposing[0].on_event(&event, &view).is_none());
+            let plan = plans[0].lock().unwrap();
+            plan.iter().flat_map(|step| step.action.threads()).collect::<Vec<_>>()
+        };
+        hear(Event::Arrived(ThreadId(1)), &[thread(1)]);
+        let both = hear(Event::Arrived(ThreadId(2)), &[thread(1), thread(2)]);
+        assert!(both.contains(&ThreadId(1)) && both.contains(&ThreadId(2)), "{both:?}");
+        let left = hear(Event::Exited(ThreadId(1)), &[thread(2)]);
+        assert!(!left.contains(&ThreadId(1)) && left.contains(&ThreadId(2)), "{left:?}");
+    }
 
     /// What a real machine tells a policy only when asked to, it tells one that proposes too.
     #[test]

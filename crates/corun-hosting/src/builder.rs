@@ -193,6 +193,14 @@ impl HostBuilder {
     }
 
     /// A journal of this process, which has none.
+    /// Can what is done be kept in the folder of journals, as far as can be told without making anything?
+    ///
+    /// # Errors
+    /// Where it cannot.
+    pub fn check_journals(&self) -> Result {
+        Journal::check_folder(&self.folder).map_err(|error| Error::Failed(anyhow!(error)))
+    }
+
     pub(crate) fn new_journal(&self) -> Result<Journal> {
         Journal::create(&self.folder, &self.roots).map_err(|error| Error::Failed(anyhow!(error)))
     }

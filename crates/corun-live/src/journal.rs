@@ -149,6 +149,23 @@ pub(crate) fn pid_namespace(roots: &Roots) -> Result<Option<String>, JournalErro
 }
 
 impl Journal {
+    /// Can a journal be kept in this folder, as far as can be told without making anything?
+    ///
+    /// # Errors
+    /// When the folder is not ours alone, or is missing in a folder that is no folder.
+    pub fn check_folder(folder: &Path) -> Result<(), JournalError> {
+        if JournalFolder::open(folder)?.is_none()
+            && !folder
+                .parent()
+                .is_some_and(|around| around.as_os_str().is_empty() || around.is_dir())
+        {
+            return Err(JournalError::kernel(folder, "cannot be made")(
+                io::ErrorKind::NotFound.into(),
+            ));
+        }
+        Ok(())
+    }
+
     /// Begins the journal of this process: `FOLDER/PID-STARTTICKS.journal`. The folder is made
     /// where missing.
     ///

@@ -122,7 +122,7 @@ fn refusal(access: &Access, request: &Request) -> Option<Response> {
         return Some(opened);
     }
     if !access.is_allowed(headers) {
-        let why = "no token: open the link that corun serve printed";
+        let why = "no token, or not that of this corun serve: open the link that it printed";
         return Some(refused(StatusCode::UNAUTHORIZED, why));
     }
     None

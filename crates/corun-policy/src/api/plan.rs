@@ -128,6 +128,23 @@ pub enum ActionKind {
 }
 
 impl Action {
+    /// The threads that it is about.
+    pub fn threads(&self) -> Vec<ThreadId> {
+        match self {
+            Self::Allow { thread, .. }
+            | Self::MovePages { thread, .. }
+            | Self::SetWeight { thread, .. } => vec![*thread],
+            Self::Swap { first, second } => vec![*first, *second],
+            Self::Partition { parts, .. } => {
+                parts.iter().flat_map(|part| part.threads.iter().copied()).collect()
+            }
+            Self::CapBandwidth { threads, .. } | Self::OrderSlots { threads, .. } => {
+                threads.clone()
+            }
+            Self::IdleCpu { .. } => Vec::new(),
+        }
+    }
+
     /// The kind of this action. Each kind has one owner among the policies of a host.
     pub fn kind(&self) -> ActionKind {
         match self {

@@ -54,9 +54,7 @@ pub(super) fn run(arguments: &DecideArgs) -> Outcome<String> {
 fn host(arguments: &DecideArgs, recording: Arc<LiveRecording>) -> Outcome<Host> {
     let policies = corun_app::build_policies(&arguments.policy, arguments.seed)?;
     let interval = arguments.interval.map(Nanoseconds::from_secs_f64);
-    corun_app::recorded_host(recording, policies, interval).map_err(|error| {
-        Failure::live(error).hint("a recording with --counters model or another policy")
-    })
+    corun_app::recorded_host(recording, policies, interval).map_err(Failure::of_recording)
 }
 
 fn text(document: &Document<'_>) -> String {

@@ -43,7 +43,8 @@ fn a_program_that_shares_a_cpu_with_others_waits_for_it() {
     let text = Fixture::new().run(&["explain", "--duration", "0.5", &programs[0].pid()]).done();
     assert!(text.contains("waits for a CPU") && text.contains("      $ "), "{text}");
     // What is advised can be measured as it stands: the time on CPUs tells how far such a program is.
-    let counted = format!("--count cpu='cut -d\" \" -f14 /proc/{}/stat'", programs[0].pid());
+    let pid = programs[0].pid();
+    let counted = format!(r#"--count cpu='awk "{{print \$14+\$15}}" /proc/{pid}/stat'"#);
     assert!(text.contains("corun ab --until-clear --on ") && text.contains(&counted), "{text}");
 }
 

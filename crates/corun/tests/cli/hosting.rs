@@ -482,7 +482,14 @@ fn a_broken_configuration_is_refused_before_anything_is_undone() {
     };
     let first: Option<u64> = journal();
     let good = std::fs::read_to_string(ground.fixture.path("config.toml")).unwrap();
-    for broken in [format!("polcy = 1\n{good}"), format!("stall_s = 1e20\n{good}")] {
+    // Others may use it: no journal is kept there.
+    std::fs::create_dir(ground.fixture.path("open")).unwrap();
+    let own = ground.fixture.path("journals").display().to_string();
+    let open = ground.fixture.path("open").display().to_string();
+    assert!(good.contains(&own), "{good}");
+    for broken in
+        [format!("polcy = 1\n{good}"), format!("stall_s = 1e20\n{good}"), good.replace(&own, &open)]
+    {
         ground.fixture.write("config.toml", &broken);
         signal(&daemon.0, "-HUP");
         log.wait_for("the old configuration stays");
@@ -491,7 +498,7 @@ fn a_broken_configuration_is_refused_before_anything_is_undone() {
     }
     signal(&daemon.0, "-TERM");
     let log = log.whole();
-    assert_eq!(log.matches("the old configuration stays").count(), 2, "{log}");
+    assert_eq!(log.matches("the old configuration stays").count(), 3, "{log}");
     assert_eq!(log.matches("everything is undone").count(), 1, "{log}");
     assert_eq!(ground.now(), ground.before);
 }
@@ -593,6 +600,19 @@ fn a_configuration_is_checked_before_use() {
     let message = String::from_utf8_lossy(&bad.stderr).into_owned();
     assert!(message.contains("bad.toml:2: unknown field `polciy`"), "{message}");
     let program = "[[program]]\nname = \"a\"\ncommand = \"a\"\n";
+    for (more, expected) in [
+        ("profile = \"nope\"", "no program is named \"nope\""),
+        ("cgroup = \"\"", "program 1: `a`: cgroup: found nothing"),
+    ] {
+        fixture.write(
+            "bad.toml",
+            &format!("policy = \"di\"\ncounters = \"profiles\"\n{program}{more}\n"),
+        );
+        let bad = check(&fixture.path("bad.toml"));
+        let message = String::from_utf8_lossy(&bad.stderr).into_owned();
+        assert_eq!(bad.status.code(), Some(2), "{message}");
+        assert!(message.contains(expected), "{message}");
+    }
     fixture.write("good.toml", &format!("policy = \"di\"\ncounters = \"profiles\"\n{program}"));
     let good = check(&fixture.path("good.toml"));
     let said = String::from_utf8_lossy(&good.stdout).into_owned();

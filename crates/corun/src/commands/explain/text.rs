@@ -112,7 +112,7 @@ fn progress(lacks_cpu: bool, facts: &ProgramFacts) -> (String, &'static str) {
             if lacks_cpu && !facts.program.trim_end_matches(&format!(" ({pid})")).contains(' ') =>
         {
             (
-                format!("cpu='cut -d\" \" -f14 /proc/{pid}/stat'"),
+                format!("cpu='awk \"{{print \\$14+\\$15}}\" /proc/{pid}/stat'"),
                 "the program's time on CPUs; what it gets done, where it says so, is better",
             )
         }
