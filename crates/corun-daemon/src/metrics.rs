@@ -90,7 +90,11 @@ impl Metrics {
             let verdict = decision.verdict.name().replace('-', "_");
             self.decisions.get_or_create(&VerdictLabel { verdict }).inc();
         }
-        self.programs(host.views());
+        // Where the policy asks for no rates, /proc says how long a thread ran.
+        self.programs(host.threads().map(|one| {
+            let share = one.view.rates.cpu_share.or_else(|| one.thread.cpu_share());
+            (one.view, share)
+        }));
     }
 
     /// Why nothing is planned, as it is now.
@@ -102,7 +106,7 @@ impl Metrics {
     }
 
     /// Sums by program; what is unknown of all its threads is absent.
-    fn programs(&self, threads: &[ThreadView]) {
+    fn programs<'a>(&self, threads: impl Iterator<Item = (&'a ThreadView, Option<f64>)>) {
         let families = [
             &self.threads,
             &self.cpu,
@@ -151,7 +155,7 @@ struct Sums {
 }
 
 impl Sums {
-    fn add(&mut self, thread: &ThreadView) {
+    fn add(&mut self, thread: &ThreadView, cpu_share: Option<f64>) {
         fn add(sum: &mut Option<f64>, more: Option<f64>) {
             if let Some(more) = more {
                 *sum = Some(sum.unwrap_or(0.0) + more);
@@ -159,7 +163,7 @@ impl Sums {
         }
         let rates = &thread.rates;
         self.threads += 1;
-        add(&mut self.cpu_share, rates.cpu_share);
+        add(&mut self.cpu_share, cpu_share);
         add(&mut self.instructions_per_s, rates.instructions_per_s);
         add(&mut self.misses_per_s, rates.llc_misses.map(|rate| rate.per_s));
         add(&mut self.memory_bytes_per_s, rates.memory_bytes_per_s);
@@ -167,12 +171,14 @@ impl Sums {
     }
 }
 
-/// In one walk over the threads, which are in no cache of the processor's a second after the last.
-fn sums_by_program(threads: &[ThreadView]) -> Vec<(&str, Sums)> {
+/// In one walk over the threads, each with its share of a CPU: they are in no cache of the processor's a second after the last.
+fn sums_by_program<'a>(
+    threads: impl Iterator<Item = (&'a ThreadView, Option<f64>)>,
+) -> Vec<(&'a str, Sums)> {
     let mut programs: Vec<(&str, Sums)> = Vec::new();
     // Threads of one process are one program's.
     let mut last = None;
-    for thread in threads {
+    for (thread, cpu_share) in threads {
         let place = match last {
             Some((process, place)) if process == thread.process => place,
             _ => {
@@ -185,7 +191,7 @@ fn sums_by_program(threads: &[ThreadView]) -> Vec<(&str, Sums)> {
             }
         };
         last = Some((thread.process, place));
-        programs[place].1.add(thread);
+        programs[place].1.add(thread, cpu_share);
     }
     programs
 }
@@ -211,9 +217,7 @@ mod tests {
     fn a_program_s_threads_are_summed_whatever_their_order() {
         let cpus: CpuSet = "0".parse().unwrap();
         let thread = |id, process, name: &str, share: Option<f64>| {
-            let view = ThreadView::new(ThreadId(id), ProcessId(process), name, &cpus);
-            let rates = corun_policy::Rates { cpu_share: share, ..Default::default() };
-            ThreadView { rates, ..view }
+            (ThreadView::new(ThreadId(id), ProcessId(process), name, &cpus), share)
         };
         let threads = [
             thread(1, 7, "a", Some(0.5)),
@@ -223,7 +227,8 @@ mod tests {
             thread(5, 7, "a", Some(0.25)),
         ];
         let of = |threads, cpu_share| Sums { threads, cpu_share, ..Sums::default() };
-        assert_eq!(sums_by_program(&threads), [("a", of(4, Some(1.0))), ("b", of(1, None))]);
-        assert_eq!(sums_by_program(&[]), []);
+        let each = threads.iter().map(|(thread, share)| (thread, *share));
+        assert_eq!(sums_by_program(each), [("a", of(4, Some(1.0))), ("b", of(1, None))]);
+        assert_eq!(sums_by_program(std::iter::empty()), []);
     }
 }

@@ -24,10 +24,14 @@ const KEYS: [(&str, &str); 11] = [
     ("up down PgUp Home", "select a line, or scroll"),
     ("F", "the selection follows its line"),
     ("P M C N", "by CPU, memory, misses, number"),
-    ("< > F6  r I", "by another column; turned round"),
+    ("< > F6  r I", "another column; turned round"),
     ("p space", "hold the figures, and go on"),
     ("Esc", "no filter; no following; quit"),
 ];
+
+/// Columns of the longest keys, and of all keys with what the longest does and two spaces behind it.
+const KEYS_WIDTH: usize = 17;
+const LEFT_WIDTH: u16 = 50;
 
 /// Keys of a recording that is played.
 const REPLAY_KEYS: [(&str, &str); 4] = [
@@ -182,7 +186,7 @@ pub(crate) fn help(state: &State, theme: Theme, area: Rect, screen: &mut Screen<
         let left = Span::styled(format!("{left:<width$} "), theme.title());
         Text::from(vec![left, Span::raw(right.to_owned())])
     };
-    let width = if area.width < 60 { 14 } else { 18 };
+    let width = if area.width < 60 { 14 } else { KEYS_WIDTH };
     let replay: &[(&str, &str)] = if state.slider.is_some() { &REPLAY_KEYS } else { &[] };
     let keys = KEYS.iter().chain(replay);
     let keys = keys.map(|(keys, does)| line(&clip(keys, width as u16), does, width));
@@ -190,8 +194,7 @@ pub(crate) fn help(state: &State, theme: Theme, area: Rect, screen: &mut Screen<
     let columns = columns.iter().map(|one| line(one.column.head(), one.column.meaning(), 8));
     if area.width >= 90 {
         let [left, right] =
-            Layout::horizontal([Constraint::Percentage(50), Constraint::Percentage(50)])
-                .areas(area);
+            Layout::horizontal([Constraint::Length(LEFT_WIDTH), Constraint::Min(0)]).areas(area);
         screen.render_widget(Paragraph::new(keys.collect::<Vec<_>>()), left);
         screen.render_widget(Paragraph::new(columns.collect::<Vec<_>>()), right);
     } else {
