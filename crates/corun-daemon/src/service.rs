@@ -38,14 +38,7 @@ pub fn check(path: &Path) -> Result<String> {
             "warning: metrics: {at}: {error}; the daemon would wait until it is free"
         ));
     }
-    let builder = HostBuilder::new(&config.host_settings(true)?)?;
-    if let Err(failure) = builder.check_journals()
-        && config.apply
-    {
-        tell(format_args!("warning: {}", failure.report().trim()));
-    }
-    let said: Vec<&str> = config.programs.iter().filter_map(|one| one.profile.as_deref()).collect();
-    builder.check_profiles(&said)?;
+    warn_of_what_is_missing(&config)?;
     let mode = if config.apply { "carries plans out" } else { "only logs what it would do" };
     let programs = counted(config.programs.len(), "program");
     let (machine, policy) = (host.machine().name(), &config.policy);
@@ -53,6 +46,19 @@ pub fn check(path: &Path) -> Result<String> {
     let note = NoPlan::beforehand(&host).map_or(String::new(), |reason| reason.note() + "\n");
     let shown = path.display();
     Ok(format!("{shown}: good: {policy}{chosen} on {machine}, {programs}, {mode}\n{note}"))
+}
+
+/// Warns of what a configuration names and is not there or not safe, as far as this user can tell: the daemon may be another's.
+fn warn_of_what_is_missing(config: &Config) -> Result {
+    let builder = HostBuilder::new(&config.host_settings(true)?)?;
+    let profiles = config.programs.iter().filter_map(|program| program.profile.as_deref());
+    let journals = config.apply.then(|| builder.check_journals());
+    for checked in profiles.map(|name| builder.check_profiles(&[name])).chain(journals) {
+        if let Err(failure) = checked {
+            tell(format_args!("warning: {}", failure.report().trim()));
+        }
+    }
+    Ok(())
 }
 
 /// Schedules by a configuration until a signal ends it; undoes everything then. `dry_run`: nothing is done, whatever the

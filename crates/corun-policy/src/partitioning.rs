@@ -121,7 +121,7 @@ pub trait Partitioner: Send {
 pub enum PartitionError {
     /// Each program needs ways of its own, and there are too few.
     #[error(
-        "ways: {} needed, at least {least_ways} for each program ({programs}), and the LLC has {ways}",
+        "{programs} programs need {} ways (at least {least_ways} each), and the LLC has {ways}",
         programs * (*least_ways as usize)
     )]
     TooManyPrograms {

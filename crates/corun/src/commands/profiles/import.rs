@@ -10,7 +10,7 @@ use corun_profile::{Library, MeasuredOn, Profile};
 
 use crate::cli::ImportArgs;
 use crate::failure::{Failure, Outcome};
-use corun_app::Cancel;
+use corun_app::{Cancel, counted};
 
 /// Checks everything first, so that bad input leaves no file behind.
 pub(super) fn run(arguments: &ImportArgs) -> Outcome<String> {
@@ -38,10 +38,7 @@ pub(super) fn run(arguments: &ImportArgs) -> Outcome<String> {
         cancel.check()?;
         profile.save(path).map_err(|error| Failure::Failed(error.into()))?;
     }
-    let count = match files.len() {
-        1 => "1 profile".to_owned(),
-        more => format!("{more} profiles"),
-    };
+    let count = counted(files.len(), "profile");
     Ok(format!("{count} written to {}\n", arguments.out_dir.display()))
 }
 
