@@ -32,13 +32,13 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 /// Where the daemon would not start by it.
 pub fn check(path: &Path) -> Result<String> {
     let config = Config::load(path)?;
-    let host = host(&config, true)?;
+    let (builder, host) = built(&config, &config.host_settings(true)?)?;
     if let Some((at, error)) = config.metrics.and_then(|at| Some((at, listener::obstacle(at)?))) {
         tell(format_args!(
             "warning: metrics: {at}: {error}; the daemon would wait until it is free"
         ));
     }
-    warn_of_what_is_missing(&config)?;
+    warn_of_what_is_missing(&config, &builder);
     let mode = if config.apply { "carries plans out" } else { "only logs what it would do" };
     let programs = counted(config.programs.len(), "program");
     let (machine, policy) = (host.machine().name(), &config.policy);
@@ -49,8 +49,7 @@ pub fn check(path: &Path) -> Result<String> {
 }
 
 /// Warns of what a configuration names and is not there or not safe, as far as this user can tell: the daemon may be another's.
-fn warn_of_what_is_missing(config: &Config) -> Result {
-    let builder = HostBuilder::new(&config.host_settings(true)?)?;
+fn warn_of_what_is_missing(config: &Config, builder: &HostBuilder) {
     let profiles = config.programs.iter().filter_map(|program| program.profile.as_deref());
     let journals = config.apply.then(|| builder.check_journals());
     for checked in profiles.map(|name| builder.check_profiles(&[name])).chain(journals) {
@@ -58,7 +57,6 @@ fn warn_of_what_is_missing(config: &Config) -> Result {
             tell(format_args!("warning: {}", failure.report().trim()));
         }
     }
-    Ok(())
 }
 
 /// Schedules by a configuration until a signal ends it; undoes everything then. `dry_run`: nothing is done, whatever the
@@ -158,9 +156,17 @@ fn acting_host(config: &Config) -> Result<(Host, Acting)> {
 /// # Errors
 /// Where the host cannot be so.
 pub fn host_as(config: &Config, settings: &HostSettings) -> Result<Host> {
-    let host =
-        || HostBuilder::new(settings)?.host(settings, config.targets(), &config.profile_names());
-    host().map_err(Error::in_settings)
+    Ok(built(config, settings)?.1)
+}
+
+/// The host, and what it was built by.
+fn built(config: &Config, settings: &HostSettings) -> Result<(HostBuilder, Host)> {
+    let build = || {
+        let builder = HostBuilder::new(settings)?;
+        let host = builder.host(settings, config.targets(), &config.profile_names())?;
+        Ok((builder, host))
+    };
+    build().map_err(Error::in_settings)
 }
 
 /// A host that watches what a configuration schedules, with no policy.
@@ -194,9 +200,9 @@ fn reloaded(path: &Path, old: &Config) -> Option<Config> {
 
 /// A configuration by which the daemon can go on.
 fn usable(new: Config) -> Result<Config> {
-    host(&new, true)?;
+    let (builder, _) = built(&new, &new.host_settings(true)?)?;
     if new.apply {
-        HostBuilder::new(&new.host_settings(true)?)?.check_journals()?;
+        builder.check_journals()?;
     }
     Ok(new)
 }

@@ -152,7 +152,7 @@ impl Journal {
     /// Can a journal be kept in this folder, as far as can be told without making anything?
     ///
     /// # Errors
-    /// When the folder is not ours alone, or is missing in a folder that is no folder.
+    /// When the folder is not ours alone, or is missing and there is no folder around it to make it in.
     pub fn check_folder(folder: &Path) -> Result<(), JournalError> {
         if JournalFolder::open(folder)?.is_none()
             && !folder

@@ -161,9 +161,9 @@ pub fn profile_of<'a>(library: &'a Library, commands: &[Vec<String>]) -> Option<
 
 fn profile_of_command<'a>(library: &'a Library, command: &[String]) -> Option<&'a Profile> {
     let executable = file_name(command.first()?)?;
-    let interpreter = interpreter(executable);
+    let interpreter = interpreter_of(executable);
     let is_same = |other: &str| match interpreter {
-        Some(_) => self::interpreter(other) == interpreter,
+        Some(_) => interpreter_of(other) == interpreter,
         None => other == executable,
     };
     let is_from =
@@ -182,7 +182,7 @@ fn profile_of_command<'a>(library: &'a Library, command: &[String]) -> Option<&'
 }
 
 /// The interpreter that an executable of this name is: `python3.11` is `python`.
-fn interpreter(executable: &str) -> Option<&'static str> {
+fn interpreter_of(executable: &str) -> Option<&'static str> {
     let versionless =
         executable.trim_end_matches(|one: char| one.is_ascii_digit() || "-.".contains(one));
     INTERPRETERS.into_iter().find(|known| *known == versionless)
@@ -274,7 +274,7 @@ mod tests {
             assert_eq!(found(&library, other), None, "{other:?}");
         }
         // One that is no interpreter, though it begins like one.
-        assert_eq!(interpreter("shred"), None);
+        assert_eq!(interpreter_of("shred"), None);
     }
 
     /// A script may be recorded by its own name, or as an argument of its interpreter.

@@ -12,7 +12,7 @@ use super::values::DocumentFormat;
   corun calibrate                           measure this machine, for --machine this
   corun calibrate --output other.toml --report other.html
   sudo corun calibrate --system             for all users, and for the daemon
-  corun calibrate --quick --format json     in a few seconds")]
+  corun calibrate --quick --format json     in half a minute")]
 pub(crate) struct CalibrateArgs {
     /// The machine file that is written [default: the user's own, which --machine this reads]
     #[arg(short, long, value_name = "FILE.toml", conflicts_with = "system")]
@@ -20,7 +20,7 @@ pub(crate) struct CalibrateArgs {
     /// Write the machine file of all users, /var/lib/corun/this-machine.toml
     #[arg(long)]
     pub(crate) system: bool,
-    /// Measure in a few seconds, with fewer rounds and coarser steps
+    /// Measure in half a minute, with fewer rounds and coarser steps
     #[arg(long)]
     pub(crate) quick: bool,
     /// Measure as if only this many MiB of memory were free [default: what is free]

@@ -1,10 +1,12 @@
-//! `corun daemon` among users and load that it cannot choose.
+//! `corun daemon` among users and load that it cannot choose, and `corun check-config`.
 
 use std::io::{BufRead as _, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use crate::fixture::Fixture;
 use crate::hosting::{Daemon, Ended, Log, corun, eventually, signal, stderr_of};
 use crate::started::Started;
 
@@ -272,4 +274,35 @@ fn the_unit_is_exposed_to_little() {
         rating.parse::<f64>().unwrap() <= 2.0 && said.parse::<f64>().unwrap() <= 2.0,
         "{overall}"
     );
+}
+
+#[test]
+fn a_configuration_is_checked_before_use() {
+    let fixture = Fixture::new();
+    let check = |file: &Path| corun().arg("check-config").arg(file).output().unwrap();
+    let example = corun().args(["check-config", "--example"]).output().unwrap();
+    assert!(String::from_utf8_lossy(&example.stdout).contains("apply = false"));
+    fixture.write("bad.toml", "apply = true\npolciy = \"dio\"\n");
+    let bad = check(&fixture.path("bad.toml"));
+    assert_eq!(bad.status.code(), Some(2));
+    let message = String::from_utf8_lossy(&bad.stderr).into_owned();
+    assert!(message.contains("bad.toml:2: unknown field `polciy`"), "{message}");
+    let program = "[[program]]\nname = \"a\"\ncommand = \"a\"\n";
+    let checked = |more: &str| {
+        let text = format!("policy = \"di\"\ncounters = \"profiles\"\n{program}{more}\n");
+        fixture.write("other.toml", &text);
+        let done = check(&fixture.path("other.toml"));
+        (done.status.code(), String::from_utf8_lossy(&done.stderr).into_owned())
+    };
+    let (code, said) = checked("cgroup = \"\"");
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("program 1: `a`: cgroup: found nothing"), "{said}");
+    // The daemon starts all the same.
+    let (code, said) = checked("profile = \"nope\"");
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("warning: no program is named \"nope\""), "{said}");
+    fixture.write("good.toml", &format!("policy = \"di\"\ncounters = \"profiles\"\n{program}"));
+    let good = check(&fixture.path("good.toml"));
+    let said = String::from_utf8_lossy(&good.stdout).into_owned();
+    assert!(said.contains("good: di on this-machine, 1 program, only logs"), "{said}");
 }
