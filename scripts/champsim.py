@@ -388,6 +388,8 @@ level = 3
 size_kib = {llc_kib}
 ways = 16
 line_bytes = 64
+# The simulator gives out pages in random order.
+random_page_kib = 4
 # A line that comes from memory stays here when a private cache takes it, and a written one comes back.
 inclusion = "neither"
 latency_ns = {ns(figures["llc"])}

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use corun_machine::Machine;
 use corun_model::{
-    CacheGroup, LoadedProgram, Member, Model, ModelOptions, Outcome, Running, Scratch,
+    CacheGroup, Flow, LoadedProgram, Member, Model, ModelOptions, Outcome, Running, Scratch,
 };
 use corun_profile::{Library, Profile, ProfileData};
 
@@ -83,20 +83,37 @@ impl Scenario {
         cpus: &[usize],
         group: impl Fn(usize) -> Option<CacheGroup>,
     ) -> Vec<Outcome> {
-        let running: Vec<Running<'_>> = self
-            .programs
-            .iter()
-            .zip(cpus)
-            .enumerate()
+        let mut outcomes = Vec::new();
+        let running = self.running(cpus, group);
+        self.model.solve(&running, &mut Scratch::default(), &mut outcomes);
+        outcomes
+    }
+
+    /// The figures of all programs when only those count with whom they share a part of an LLC.
+    pub(crate) fn share_in(
+        &self,
+        cpus: &[usize],
+        group: impl Fn(usize) -> Option<CacheGroup>,
+    ) -> Vec<Flow<'_>> {
+        let mut flows = Vec::new();
+        let running = self.running(cpus, group);
+        self.model.share_all(&running, &mut Scratch::default(), &mut flows);
+        flows
+    }
+
+    fn running(
+        &self,
+        cpus: &[usize],
+        group: impl Fn(usize) -> Option<CacheGroup>,
+    ) -> Vec<Running<'_>> {
+        let places = self.programs.iter().zip(cpus).enumerate();
+        places
             .map(|(place, (program, &cpu))| Running {
                 member: Member { program, phase: LoadedProgram::WHOLE, cpu },
                 home: &[],
                 group: group(place),
             })
-            .collect();
-        let mut outcomes = Vec::new();
-        self.model.solve(&running, &mut Scratch::default(), &mut outcomes);
-        outcomes
+            .collect()
     }
 
     /// # Errors

@@ -130,6 +130,7 @@ fn cache(spec: &ObjectSpec) -> Cache {
         effective_bytes: spec.effective_kib.map(|kib| kib.saturating_mul(1024)),
         single_use_life: spec.single_use_life.unwrap_or(1.0),
         random_use_life: spec.random_use_life,
+        random_page_bytes: spec.random_page_kib.map(|kib| kib.saturating_mul(1024)),
         rates: spec.rates,
     }
 }

@@ -390,6 +390,7 @@ fn fields(object: &ObjectSpec, at: &str) -> Checked {
         ("idle_survival", Cache, !object.idle_survival.is_empty()),
         ("single_use_life", Cache, object.single_use_life.is_some()),
         ("random_use_life", Cache, object.random_use_life.is_some()),
+        ("random_page_kib", Cache, object.random_page_kib.is_some()),
         ("rates", Cache, object.rates.is_some()),
         ("core_type", Core, object.core_type.is_some()),
         ("cpus", Core, object.cpus.is_some()),
@@ -447,12 +448,38 @@ fn fields(object: &ObjectSpec, at: &str) -> Checked {
     {
         life.map_or(Ok(()), |life| within(field(name), life, &SINGLE_USE_LIFE))?;
     }
+    random_pages(object, field("random_page_kib"))?;
     if let Some(rates) = &object.rates {
         measured::rates(rates, &field("rates"))?;
     }
     object
         .latency_ns
         .map_or(Ok(()), |latency| within(field("latency_ns"), latency, &CACHE_LATENCY_NS))
+}
+
+/// Pages at random are the law of an LRU cache whose ways are known, and what was measured of a cache's size holds what they
+/// cost already.
+fn random_pages(object: &ObjectSpec, field: String) -> Checked {
+    let Some(page_kib) = object.random_page_kib else { return Ok(()) };
+    not_zero(field.clone(), page_kib)?;
+    if page_kib > MAX_CACHE_KIB {
+        return wrong(field, format!("found {page_kib}, expected at most {MAX_CACHE_KIB}"));
+    }
+    if object.ways.is_none() {
+        return wrong(field, "found on a cache without `ways`, expected on one with them");
+    }
+    let others = [
+        ("effective_kib", object.effective_kib.is_some()),
+        ("idle_survival", !object.idle_survival.is_empty()),
+        ("single_use_life", object.single_use_life.is_some_and(|life| life < 1.0)),
+        ("random_use_life", object.random_use_life.is_some()),
+    ];
+    match others.into_iter().find(|other| other.1) {
+        Some((other, _)) => {
+            wrong(field, format!("found beside `{other}`, expected only one of the two"))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Times rise and shares do not.

@@ -41,6 +41,8 @@ pub struct Cache {
     pub single_use_life: f64,
     /// The same of a line that was used once, at random, where that was measured.
     pub random_use_life: Option<f64>,
+    /// Bytes of the pages that lie in its sets at random; none where programs fill all sets alike.
+    pub random_page_bytes: Option<u64>,
     /// What one core alone reaches out of it, where that was measured.
     pub rates: Option<AccessRates>,
 }

@@ -395,3 +395,50 @@ fn a_spec_made_by_hand_is_the_file() {
     );
     assert_eq!(MachineSpec::new("x").version, crate::MACHINE_FILE_VERSION);
 }
+
+const RANDOM_PAGES: &str = r#"
+version = 1
+name = "simulator"
+memory_latency_ns = [[90.0]]
+[[core_type]]
+name = "c"
+clock_mhz = 2000.0
+[[object]]
+kind = "cache"
+level = 2
+size_kib = 512
+ways = 16
+random_page_kib = 4
+  [[object.object]]
+  kind = "core"
+"#;
+
+#[test]
+fn pages_at_random_go_with_an_lru_cache_of_known_ways() {
+    let machine = Machine::from_toml(RANDOM_PAGES, "m.toml").unwrap();
+    assert_eq!(machine.llcs()[0].cache.unwrap().random_page_bytes, Some(4096));
+    assert_eq!(Machine::from_toml(&machine.to_toml(), "again.toml").unwrap(), machine);
+    assert!(machine.spec().figures().contains(&"cache.L2.random_page_kib".to_owned()));
+    let with = |line: &str| RANDOM_PAGES.replacen("random_page_kib = 4", line, 1);
+    let cases = [
+        (with("random_page_kib = 0"), "found 0"),
+        (RANDOM_PAGES.replacen("ways = 16\n", "", 1), "without `ways`"),
+        (with("random_page_kib = 4\neffective_kib = 400"), "beside `effective_kib`"),
+        (with("random_page_kib = 4\nidle_survival = [[5.0, 0.5]]"), "beside `idle_survival`"),
+        (with("random_page_kib = 4\nsingle_use_life = 0.5"), "beside `single_use_life`"),
+        (with("random_page_kib = 4\nrandom_use_life = 0.5"), "beside `random_use_life`"),
+    ];
+    for (text, part) in cases {
+        match Machine::from_toml(&text, "m.toml") {
+            Err(MachineError::Invalid { place, why, .. }) => {
+                assert_eq!(place.field.as_deref(), Some("object[0].random_page_kib"), "{why}");
+                assert!(why.contains(part), "{why}");
+            }
+            other => panic!("{part}: {other:?}"),
+        }
+    }
+    // An LRU cache may be said to be one.
+    assert!(
+        Machine::from_toml(&with("random_page_kib = 4\nsingle_use_life = 1.0"), "m.toml").is_ok()
+    );
+}

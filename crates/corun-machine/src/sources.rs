@@ -127,6 +127,7 @@ fn of_object(object: &ObjectSpec, figures: &mut Vec<String>) {
         add("idle_survival", !object.idle_survival.is_empty());
         add("single_use_life", object.single_use_life.is_some());
         add("random_use_life", object.random_use_life.is_some());
+        add("random_page_kib", object.random_page_kib.is_some());
         stated(&object.rates, &format!("cache.{name}.rates"), figures);
     }
     if object.memory_mib.is_some() {

@@ -133,6 +133,9 @@ pub struct ObjectSpec {
     pub single_use_life: Option<f64>,
     /// Of a cache: the same of a line that was used once, at random. Absent: as of a stream.
     pub random_use_life: Option<f64>,
+    /// Of an LRU cache: the pages, in KiB (1024 bytes), that lie in its sets at random, so that some sets get too many.
+    /// Absent: programs fill all sets alike.
+    pub random_page_kib: Option<u64>,
     /// Of a cache: what one core alone reaches out of it.
     pub rates: Option<AccessRates>,
     /// Of a core: the name of its core type.
@@ -165,6 +168,7 @@ impl ObjectSpec {
             idle_survival: Vec::new(),
             single_use_life: None,
             random_use_life: None,
+            random_page_kib: None,
             rates: None,
             core_type: None,
             cpus: None,

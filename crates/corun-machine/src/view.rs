@@ -245,6 +245,7 @@ fn cache_entry(cache: &Cache) -> Map<String, Value> {
     entry.insert("inclusion".to_owned(), json!(cache.inclusion));
     entry.insert("latency_ns".to_owned(), json!(cache.latency_ns));
     entry.insert("effective_bytes".to_owned(), json!(cache.effective_bytes));
+    entry.insert("random_page_bytes".to_owned(), json!(cache.random_page_bytes));
     entry.insert("rates".to_owned(), json!(cache.rates));
     entry
 }

@@ -6,6 +6,7 @@ mod fixture;
 
 use std::sync::Arc;
 
+use corun_machine::{Machine, ObjectSpec};
 use corun_model::{
     BandwidthModel, Demand, Flow, LoadedProgram, Member, Model, ModelOptions, Running, Scratch,
     SpaceLaw,
@@ -29,7 +30,10 @@ struct Bench {
 
 impl Bench {
     fn new(preset: &str, programs: usize, options: ModelOptions) -> Self {
-        let machine = corun_machine::preset(preset).expect("a shipped preset");
+        Self::on(corun_machine::preset(preset).expect("a shipped preset"), programs, options)
+    }
+
+    fn on(machine: Machine, programs: usize, options: ModelOptions) -> Self {
         let model = Model::new(Arc::new(machine), options).expect("presets have all figures");
         let program = |number: usize| {
             let most = 1.0 + (number * 7 % 40) as f64;
@@ -79,6 +83,23 @@ fn eight_on_four_llcs(bencher: Bencher<'_, '_>, space: SpaceLaw) {
 #[divan::bench(args = LAWS)]
 fn eight_on_one_llc(bencher: Bencher<'_, '_>, space: SpaceLaw) {
     solve(bencher, &Bench::new("xeon-gold-6138", 8, ModelOptions { space, ..Default::default() }));
+}
+
+/// 8 programs on one LLC whose sets get pages at random; the same with sets that are filled alike is the baseline.
+#[divan::bench]
+fn eight_on_sets_by_chance(bencher: Bencher<'_, '_>) {
+    let mut spec =
+        corun_machine::preset("xeon-gold-6138").expect("a shipped preset").spec().clone();
+    with_random_pages(&mut spec.objects);
+    let machine = Machine::from_spec(spec).expect("the preset is a machine");
+    solve(bencher, &Bench::on(machine, 8, ModelOptions::default()));
+}
+
+fn with_random_pages(objects: &mut [ObjectSpec]) {
+    for object in objects {
+        object.random_page_kib = (object.level == Some(3)).then_some(4);
+        with_random_pages(&mut object.objects);
+    }
 }
 
 /// 64 programs on a machine of many LLCs.

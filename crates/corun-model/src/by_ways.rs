@@ -81,8 +81,8 @@ impl Model {
         let site = self.site(cpu);
         let capacity = f64::from(ways) * site.way_bytes;
         let table = self.table(&Member { program, phase: LoadedProgram::WHOLE, cpu });
-        let held = table.solo_bytes(capacity);
-        let (knot, demand) = (table.at(held), table.demand(held));
+        let (knot, stack) = table.alone(site, capacity);
+        let demand = table.demand_of(knot);
         let ipc = 1.0 / knot.cpi;
         let total = knot.total_stalls.clamp(0.0, 1.0);
         let memory = knot.memory_stalls.clamp(0.0, total);
@@ -93,7 +93,7 @@ impl Model {
             llc_apki: demand.llc_apki,
             llc_mpki: knot.mpki,
             llc_mpkc: knot.mpki * ipc,
-            occupancy_bytes: held,
+            occupancy_bytes: knot.bytes,
             bytes_per_s: knot.bytes_per_s,
             misses_per_s: knot.misses_per_s,
             llc_hit_stalls: (knot.llc_hit_cpi * ipc).min(total - memory),
@@ -103,7 +103,7 @@ impl Model {
             stack: None,
             extrapolated: demand.extrapolated,
         };
-        if let Some(stack) = table.stack(held) {
+        if let Some(stack) = stack {
             // Shares of the sums: between knots a share by itself is off by a little.
             let unstalled = [Cause::Base, Cause::Dependences, Cause::FirstLevel];
             let unstalled: f64 = unstalled.map(|cause| stack.of(cause)).iter().sum();

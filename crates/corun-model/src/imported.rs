@@ -107,6 +107,7 @@ pub(crate) fn table(
             measured: (ways(1).max(0.0), ways(table.max_ways())),
             footprint_bytes: f64::INFINITY,
             always_grows: compatible,
+            fills_sets_alike: false,
             seconds: None,
         },
         site,

@@ -67,14 +67,14 @@ pub(crate) fn parts(
         footprint_bytes: site.occupancy_bytes(phase.footprint_bytes as f64).max(0.0),
         always_grows: false,
         seconds: None,
+        fills_sets_alike: true,
     }
 }
 
 /// Occupancies to tabulate: even steps in the logarithm, and the curve's own points.
 pub(crate) fn sizes(phase: &Phase, site: &Site) -> Vec<f64> {
     let whole = site.llc_bytes;
-    // Lines of one use that leave sooner give room to reuses that a larger LRU cache would hold.
-    let most = whole / site.single_use_life;
+    let most = site.most_bytes();
     let smallest = (whole / 4096.0).max(site.line_bytes);
     let ratio = (whole / smallest).powf(1.0 / (KNOTS - 1) as f64);
     let mut sizes: Vec<f64> = (0..KNOTS).map(|i| smallest * ratio.powi(i as i32)).collect();

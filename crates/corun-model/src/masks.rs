@@ -27,7 +27,7 @@ impl Model {
     /// `out` in their order. Members of equal masks divide those ways by the law of space, as
     /// [`Self::share`] does. Where different masks have ways in common, every way is divided among
     /// those who may use it in proportion to their misses a second, each spread evenly over its own
-    /// ways: the law of random replacement, whatever the law of space.
+    /// ways: the law of random replacement, whatever the law of space; sets count as filled alike there.
     pub fn share_by_masks(
         &self,
         masks: &[u64],
@@ -37,15 +37,14 @@ impl Model {
     ) {
         out.clear();
         let Some(first) = members.first() else { return };
-        let way_bytes = self.site(first.cpu).way_bytes;
+        let site = self.site(first.cpu);
+        let way_bytes = site.way_bytes;
         let mut tables: Vec<&PhaseTable> = recycle(std::mem::take(&mut scratch.tables));
         tables.extend(members.iter().map(|member| self.table(member)));
         let mut group: Vec<&PhaseTable> = Vec::new();
-        let Scratch { overlap, space, shares: found, .. } = scratch;
-        let OverlapScratch { component, shares, .. } = overlap;
-        link(masks, component);
-        shares.clear();
-        shares.resize(masks.len(), 0.0);
+        let mut overlap = std::mem::take(&mut scratch.overlap);
+        link(masks, &mut overlap.component);
+        out.resize(masks.len(), Demand::default());
         for lowest in 0..masks.len() {
             let members = || (0..masks.len()).filter(|&one| overlap.component[one] == lowest);
             if members().any(|one| masks[one] != masks[lowest]) {
@@ -57,13 +56,15 @@ impl Model {
                 continue;
             }
             let capacity = way_bytes * f64::from(masks[lowest].count_ones());
-            self.law().divide(capacity, &group, space, found);
-            for (one, &held) in members().zip(found.iter()) {
-                overlap.shares[one] = held;
+            self.divide(site, capacity, &group, scratch);
+            for (one, &demand) in members().zip(&scratch.divided) {
+                out[one] = demand;
             }
         }
-        overlap.settle(masks, &tables, way_bytes);
-        out.extend(tables.iter().zip(&overlap.shares).map(|(table, &held)| table.demand(held)));
+        for one in overlap.settle(masks, &tables, way_bytes) {
+            out[one] = tables[one].demand(overlap.shares[one]);
+        }
+        scratch.overlap = overlap;
         scratch.tables = recycle(tables);
     }
 }
@@ -88,8 +89,8 @@ fn link(masks: &[u64], component: &mut Vec<usize>) {
 }
 
 impl OverlapScratch {
-    /// Shares of the components with different masks.
-    fn settle(&mut self, masks: &[u64], tables: &[&PhaseTable], way_bytes: f64) {
+    /// Shares of the components with different masks, whose members it gives.
+    fn settle(&mut self, masks: &[u64], tables: &[&PhaseTable], way_bytes: f64) -> Vec<usize> {
         let Self { component, shares, pull, next } = self;
         let mixed = |one: usize| {
             let same = |other: &usize| component[*other] == component[one];
@@ -97,8 +98,10 @@ impl OverlapScratch {
         };
         let places: Vec<usize> = (0..masks.len()).filter(|&one| mixed(one)).collect();
         if places.is_empty() {
-            return;
+            return places;
         }
+        shares.clear();
+        shares.resize(masks.len(), 0.0);
         let users =
             |way: u32| places.iter().copied().filter(move |&one| masks[one] >> way & 1 == 1);
         for &one in &places {
@@ -132,5 +135,6 @@ impl OverlapScratch {
                 break;
             }
         }
+        places
     }
 }

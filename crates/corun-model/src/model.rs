@@ -15,7 +15,7 @@ use crate::known_replays::Replays;
 use crate::options::{BandwidthModel, Compatibility, MAX_SOLO_PEAK_SHARE, ModelOptions, SpaceLaw};
 use crate::outcome::{Demand, Outcome};
 use crate::pipeline::{self, Context};
-use crate::program::{Flow, LoadedPhase, LoadedProgram, LoadedStretch, Member, PhaseMix, Running};
+use crate::program::{Flow, LoadedPhase, LoadedProgram, LoadedStretch, Member, PhaseMix};
 use crate::replayed;
 use crate::scratch::{Scratch, recycle};
 use crate::site::Site;
@@ -86,7 +86,12 @@ impl Model {
                 // The papers' laws know no other lines than those of an LRU cache.
                 let lru = options.space != SpaceLaw::FillTime;
                 if lru {
-                    return Ok(Site { single_use_life: 1.0, random_use_life: None, ..site });
+                    return Ok(Site {
+                        single_use_life: 1.0,
+                        random_use_life: None,
+                        page_sets: None,
+                        ..site
+                    });
                 }
                 Ok(site)
             };
@@ -221,7 +226,7 @@ impl Model {
     ) -> LoadedPhase {
         let mut best = (0.0, Demand::default());
         for (site, table) in self.sites.iter().zip(&tables) {
-            let whole = table.demand(table.solo_bytes(site.llc_bytes));
+            let whole = table.demand_alone(site, site.llc_bytes);
             let cpi = if self.options.compatibility == Compatibility::Pbbcache {
                 table.least_cpi()
             } else {
@@ -246,6 +251,11 @@ impl Model {
 
     pub(crate) fn has_pipelines(&self) -> bool {
         self.has_pipelines
+    }
+
+    /// Do programs fill the sets of all LLCs alike?
+    pub(crate) fn fills_sets_alike(&self) -> bool {
+        self.sites.iter().all(|site| site.page_sets.is_none())
     }
 
     pub(crate) fn law(&self) -> &'static (dyn DivideSpace + Sync) {
@@ -278,7 +288,11 @@ impl Model {
     }
 
     /// Its table when so many threads of its core are busy, itself included.
-    fn table_beside<'a>(&self, member: &Member<'a>, busy_threads: u32) -> &'a PhaseTable {
+    pub(crate) fn table_beside<'a>(
+        &self,
+        member: &Member<'a>,
+        busy_threads: u32,
+    ) -> &'a PhaseTable {
         let site = self.site(member.cpu);
         if !site.is_fine_grained() {
             return self.table(member);
@@ -294,7 +308,7 @@ impl Model {
     }
 
     /// How many of these CPUs are threads of one's core.
-    fn busy_threads(&self, cpu: usize, cpus: impl Iterator<Item = usize>) -> u32 {
+    pub(crate) fn busy_threads(&self, cpu: usize, cpus: impl Iterator<Item = usize>) -> u32 {
         let core = self.machine.cpus()[cpu].core;
         cpus.filter(|&other| self.machine.cpus()[other].core == core).count() as u32
     }
@@ -303,69 +317,14 @@ impl Model {
     /// memory. Its slowdown is 1 on the fastest CPU and higher on slower ones.
     pub fn solo(&self, program: &LoadedProgram, phase: usize, cpu: usize) -> Outcome {
         let member = Member { program, phase, cpu };
-        let table = self.table(&member);
         let site = self.site(cpu);
-        let demand = table.demand(table.solo_bytes(site.llc_bytes));
+        let demand = self.table(&member).demand_alone(site, site.llc_bytes);
         self.outcome(&member, &demand, (demand.cpi, 1.0), demand.bytes_per_s)
     }
 
     /// Bytes of a CPU's LLC that those who run under it share, by CPU index.
     pub fn llc_bytes(&self, cpu: usize) -> f64 {
         self.site(cpu).llc_bytes
-    }
-
-    /// Stage A, the law of space: what each member holds of `capacity_bytes` that they share, and
-    /// its figures there, into `out` in the order of the members. All are under one LLC.
-    pub fn share(
-        &self,
-        capacity_bytes: f64,
-        members: &[Member<'_>],
-        scratch: &mut Scratch,
-        out: &mut Vec<Demand>,
-    ) {
-        let mut tables: Vec<&PhaseTable> = recycle(std::mem::take(&mut scratch.tables));
-        if self.has_pipelines {
-            tables.extend(members.iter().map(|member| {
-                let cpus = members.iter().map(|other| other.cpu);
-                self.table_beside(member, self.busy_threads(member.cpu, cpus))
-            }));
-        } else {
-            tables.extend(members.iter().map(|member| self.table(member)));
-        }
-        self.law.divide(capacity_bytes, &tables, &mut scratch.space, &mut scratch.shares);
-        out.clear();
-        out.extend(tables.iter().zip(&scratch.shares).map(|(table, &held)| table.demand(held)));
-        scratch.tables = recycle(tables);
-    }
-
-    /// A member's figures when it holds so many bytes of its LLC, whoever else runs: for
-    /// occupancies that are still filling.
-    pub fn demand_at(&self, member: &Member<'_>, occupancy_bytes: f64) -> Demand {
-        self.table(member).demand(occupancy_bytes)
-    }
-
-    /// The same when so many threads of its core are busy, itself included: another figure where they
-    /// divide their private caches ([`Model::divides_private_caches`]).
-    pub fn demand_beside(
-        &self,
-        member: &Member<'_>,
-        busy_threads: u32,
-        occupancy_bytes: f64,
-    ) -> Demand {
-        self.table_beside(member, busy_threads).demand(occupancy_bytes)
-    }
-
-    /// Bytes that a member holds `seconds` after it held `from_bytes`, if nothing of it is
-    /// evicted, at the speed it has on the way.
-    pub fn filled_bytes(&self, member: &Member<'_>, from_bytes: f64, seconds: f64) -> f64 {
-        let refill = &self.table(member).refill;
-        let start = refill.seconds_at(from_bytes);
-        if !start.is_finite() {
-            return from_bytes;
-        }
-        let time = start + seconds;
-        let mut segment = refill.segment(time);
-        refill.at(time, &mut segment).0.max(from_bytes)
     }
 
     /// Stage B: bandwidth, memory latency and hardware threads couple everything that runs, with
@@ -542,50 +501,6 @@ impl Model {
             memory_retries_per_request: 0.0,
             extrapolated: demand.extrapolated,
         }
-    }
-
-    /// Both stages for everything that runs on the machine, into `out` in the order of `running`.
-    /// Cache groups are whole LLCs, but for members that name a part of theirs.
-    pub fn solve(&self, running: &[Running<'_>], scratch: &mut Scratch, out: &mut Vec<Outcome>) {
-        let mut order = std::mem::take(&mut scratch.order);
-        let mut tables: Vec<&PhaseTable> = recycle(std::mem::take(&mut scratch.tables));
-        let mut flows: Vec<Flow<'_>> = recycle(std::mem::take(&mut scratch.flows));
-        order.clear();
-        order.extend(running.iter().enumerate().map(|(index, one)| {
-            let llc = self.machine.cpus()[one.member.cpu].llc as u64;
-            let part = one.group.map_or(0, |group| u64::from(group.id) + 1);
-            (llc << 33 | part, index as u32)
-        }));
-        order.sort_unstable();
-        flows.extend(running.iter().map(|one| Flow {
-            member: one.member,
-            demand: Demand::default(),
-            home: one.home,
-        }));
-        for group in order.chunk_by(|a, b| a.0 == b.0) {
-            let first = &running[group[0].1 as usize];
-            let capacity = match first.group {
-                Some(group) => group.bytes,
-                None => self.site(first.member.cpu).llc_bytes,
-            };
-            tables.clear();
-            tables.extend(group.iter().map(|&(_, index)| {
-                let member = &running[index as usize].member;
-                if !self.has_pipelines {
-                    return self.table(member);
-                }
-                let cpus = running.iter().map(|other| other.member.cpu);
-                self.table_beside(member, self.busy_threads(member.cpu, cpus))
-            }));
-            self.law.divide(capacity, &tables, &mut scratch.space, &mut scratch.shares);
-            for ((&(_, index), table), &held) in group.iter().zip(&tables).zip(&scratch.shares) {
-                flows[index as usize].demand = table.demand(held);
-            }
-        }
-        scratch.tables = recycle(tables);
-        scratch.order = order;
-        self.couple(&flows, scratch, out);
-        scratch.flows = recycle(flows);
     }
 }
 

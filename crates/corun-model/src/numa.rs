@@ -24,8 +24,7 @@ impl Model {
             home[node] = 1.0;
             remote_s += seconds(program, |phase| {
                 let member = Member { program, phase, cpu };
-                let demand =
-                    self.demand_at(&member, self.solo(program, phase, cpu).occupancy_bytes);
+                let demand = self.demand_alone(program, phase, cpu);
                 let mut out: Vec<Outcome> = Vec::with_capacity(1);
                 self.couple(&[Flow { member, demand, home: &home }], &mut scratch, &mut out);
                 out[0].instructions_per_s

@@ -51,13 +51,14 @@ impl Suffered {
 
 impl Model {
     /// Do all slowdowns under an LLC follow from its [`Pressure`]? Not under other laws of space than that of an LRU
-    /// cache, not by a bandwidth model in which a flow's part depends on more than the idle time, and not in a
-    /// fine-grained pipeline.
+    /// cache, not where its sets get pages at random, which has many such times, not by a bandwidth model in which a flow's
+    /// part depends on more than the idle time, and not in a fine-grained pipeline.
     pub fn is_told_by_pressure(&self) -> bool {
         let options = self.options();
         options.space == SpaceLaw::FillTime
             && options.compatibility == Compatibility::Own
             && !self.has_pipelines()
+            && self.fills_sets_alike()
             && self
                 .bandwidth()
                 .part(0.5, OwnWait::of(&Demand::default()), &Latency::usual(), 0.5)

@@ -187,7 +187,7 @@ pub(crate) fn points(phase: &Phase, sampled: &SampledPhase, site: &Site) -> Vec<
     let filling = &phase.filling_curve();
     let at = |bytes: f64| phase.curve.mpki(bytes.max(1.0)).value;
     let most = at(site.curve_bytes(0.0));
-    let least = at(site.written_curve_bytes(site.llc_bytes / site.single_use_life));
+    let least = at(site.written_curve_bytes(site.most_bytes()));
     let l1_cycles = site.l1_latency_ns * site.core.clock_mhz * 1e-3;
     let core = CoreParameters::of(&site.core, l1_cycles, site.memory_latency_ns);
     let mut replays = Replays::new(sampled, &core);

@@ -2,9 +2,10 @@
 
 use crate::domains::DomainScratch;
 use crate::masks::OverlapScratch;
+use crate::outcome::Demand;
 use crate::program::Flow;
 use crate::space::SpaceScratch;
-use crate::table::PhaseTable;
+use crate::table::{Knot, PhaseTable};
 
 /// Reusable working memory of [`crate::Model`]'s calls: one a thread.
 #[derive(Debug, Default)]
@@ -16,6 +17,9 @@ pub struct Scratch {
     pub(crate) capped: Vec<Flow<'static>>,
     pub(crate) order: Vec<(u64, u32)>,
     pub(crate) shares: Vec<f64>,
+    /// By sharer its figures, and the sums that they are means of.
+    pub(crate) divided: Vec<Demand>,
+    pub(crate) knots: Vec<Knot>,
     pub(crate) retries: Vec<f64>,
     pub(crate) overlap: OverlapScratch,
     pub(crate) busy_threads: Vec<u32>,

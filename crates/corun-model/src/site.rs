@@ -10,6 +10,7 @@ use corun_profile::Phase;
 use crate::bandwidth::mix::{RatesByMix, Traffic};
 use crate::core::has_stream_prefetcher;
 use crate::error::ModelError;
+use crate::page_sets::PageSets;
 use crate::single_use::LineLives;
 
 /// Local memory latency in ns where the machine does not say: that of an idle server of the
@@ -53,6 +54,8 @@ pub(crate) struct Site {
     pub(crate) single_use_life: f64,
     /// The same of a line that was used once, at random; as of a stream where the machine does not say.
     pub(crate) random_use_life: Option<f64>,
+    /// The LLC's places for pages, where these fall on them at random.
+    pub(crate) page_sets: Option<PageSets>,
     pub(crate) way_bytes: f64,
     pub(crate) line_bytes: f64,
     pub(crate) inclusion: Inclusion,
@@ -207,6 +210,7 @@ impl Site {
                 .collect(),
             single_use_life: cache.single_use_life,
             random_use_life: cache.random_use_life,
+            page_sets: PageSets::of(&cache),
             way_bytes: size / ways,
             line_bytes: cache.line_bytes.map_or(DEFAULT_LINE_BYTES, f64::from),
             inclusion: cache.inclusion,
@@ -285,6 +289,13 @@ impl Site {
         let (time, share) = if earlier == 0 { (0.0, 1.0) } else { at(earlier - 1) };
         let rate = (share / before.1.max(1e-6)).ln().max(0.0) / (before.0 - time);
         before.1 * (-rate * (seconds - before.0)).exp()
+    }
+
+    /// The most bytes of an LRU cache that tables tell of: lines of one use that leave sooner give room to reuses that a
+    /// larger LRU cache would hold, and so do places for pages that few fall on.
+    pub(crate) fn most_bytes(&self) -> f64 {
+        let most = self.llc_bytes / self.single_use_life;
+        self.page_sets.map_or(most, |sets| sets.most(most))
     }
 
     /// Do programs outside the machine share the LLC, and is known how it replaces its lines beside them?

@@ -1,6 +1,7 @@
 //! A phase's figures at a site, tabulated over the bytes of LLC it holds.
 
 use crate::core::CpiStack;
+use crate::growth::{Growth, LargerFill};
 use crate::outcome::Demand;
 use crate::outside::{OwnPoint, beside_outside};
 use crate::single_use::{CurvePoint, HeldPoint, held_and_missed, instructions_for};
@@ -73,152 +74,45 @@ impl Knot {
     pub(crate) fn mean(bytes: f64, each: impl Iterator<Item = (f64, Self)>) -> Self {
         let mut whole = Self { bytes, ..Self::default() };
         for (share, own) in each {
-            let cycles = share * own.cpi;
-            whole.cpi += cycles;
-            whole.memory_cpi += share * own.memory_cpi;
-            whole.waiting_cpi += share * own.waiting_cpi;
-            whole.llc_hit_cpi += share * own.llc_hit_cpi;
-            whole.mpki += share * own.mpki;
-            whole.memory_stalls += cycles * own.memory_stalls;
-            whole.total_stalls += cycles * own.total_stalls;
-            whole.l2_miss_stalls += cycles * own.l2_miss_stalls;
-            whole.misses_per_s += cycles * own.misses_per_s;
-            whole.bytes_per_s += cycles * own.bytes_per_s;
-            whole.busy_bytes_per_s += cycles * own.busy_bytes_per_s;
-            whole.foreseen_share += cycles * own.foreseen_share;
-            whole.stretched_alone += cycles * own.stretched_alone;
+            whole.add(share, &own);
         }
+        whole.by_cycles()
+    }
+
+    /// Adds the figures, but for the bytes, of a share of the instructions; shares of cycles and figures a second
+    /// are summed over cycles until [`Self::by_cycles`].
+    pub(crate) fn add(&mut self, share: f64, own: &Self) {
+        let cycles = share * own.cpi;
+        self.cpi += cycles;
+        self.memory_cpi += share * own.memory_cpi;
+        self.waiting_cpi += share * own.waiting_cpi;
+        self.llc_hit_cpi += share * own.llc_hit_cpi;
+        self.mpki += share * own.mpki;
+        self.memory_stalls += cycles * own.memory_stalls;
+        self.total_stalls += cycles * own.total_stalls;
+        self.l2_miss_stalls += cycles * own.l2_miss_stalls;
+        self.misses_per_s += cycles * own.misses_per_s;
+        self.bytes_per_s += cycles * own.bytes_per_s;
+        self.busy_bytes_per_s += cycles * own.busy_bytes_per_s;
+        self.foreseen_share += cycles * own.foreseen_share;
+        self.stretched_alone += cycles * own.stretched_alone;
+    }
+
+    /// The mean of what was added, of shares that sum to 1.
+    pub(crate) fn by_cycles(mut self) -> Self {
         for by_time in [
-            &mut whole.memory_stalls,
-            &mut whole.total_stalls,
-            &mut whole.l2_miss_stalls,
-            &mut whole.misses_per_s,
-            &mut whole.bytes_per_s,
-            &mut whole.busy_bytes_per_s,
-            &mut whole.foreseen_share,
-            &mut whole.stretched_alone,
+            &mut self.memory_stalls,
+            &mut self.total_stalls,
+            &mut self.l2_miss_stalls,
+            &mut self.misses_per_s,
+            &mut self.bytes_per_s,
+            &mut self.busy_bytes_per_s,
+            &mut self.foreseen_share,
+            &mut self.stretched_alone,
         ] {
-            *by_time /= whole.cpi;
+            *by_time /= self.cpi;
         }
-        whole
-    }
-}
-
-/// A time that rises with the bytes held: how a law of space sees a program. Linear between the
-/// knots of the table; it ends where the program grows no more.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Growth {
-    pub(crate) seconds: Vec<f64>,
-    pub(crate) bytes: Vec<f64>,
-}
-
-impl Growth {
-    fn push(&mut self, seconds: f64, bytes: f64) {
-        // The time is kept rising, and its slope finite, so that a search ends.
-        let rising = self.seconds.last().map_or(seconds, |&last| {
-            let step = bytes - self.bytes.last().copied().unwrap_or(0.0);
-            seconds.max(last * (1.0 + 1e-9) + step * 1e-18)
-        });
-        self.seconds.push(rising);
-        self.bytes.push(bytes);
-    }
-
-    /// The bytes it grows to at most.
-    pub(crate) fn limit(&self) -> f64 {
-        self.bytes.last().copied().unwrap_or(0.0)
-    }
-
-    /// The time at which it holds so many bytes; infinite beyond its limit.
-    pub(crate) fn seconds_at(&self, bytes: f64) -> f64 {
-        let above = self.bytes.partition_point(|&one| one < bytes);
-        match above {
-            _ if above >= self.bytes.len() => f64::INFINITY,
-            0 => self.seconds[0],
-            _ => {
-                let (b0, b1) = (self.bytes[above - 1], self.bytes[above]);
-                let (s0, s1) = (self.seconds[above - 1], self.seconds[above]);
-                s0 + (bytes - b0) / (b1 - b0) * (s1 - s0)
-            }
-        }
-    }
-
-    /// The segment in which a time lies: `seconds[segment] <= time < seconds[segment + 1]`, or
-    /// the last knot.
-    pub(crate) fn segment(&self, seconds: f64) -> usize {
-        self.seconds.partition_point(|&one| one <= seconds).saturating_sub(1)
-    }
-
-    /// Bytes held at a time in (or after) a segment, and bytes gained a second there. `segment`
-    /// is moved to the time's.
-    #[inline]
-    pub(crate) fn at(&self, seconds: f64, segment: &mut usize) -> (f64, f64) {
-        let last = self.seconds.len() - 1;
-        let mut k = (*segment).min(last);
-        while k < last && self.seconds[k + 1] <= seconds {
-            k += 1;
-        }
-        while k > 0 && self.seconds[k] > seconds {
-            k -= 1;
-        }
-        *segment = k;
-        if k == last {
-            return (self.bytes[last], 0.0);
-        }
-        let slope = (self.bytes[k + 1] - self.bytes[k]) / (self.seconds[k + 1] - self.seconds[k]);
-        (self.bytes[k] + (seconds - self.seconds[k]) * slope, slope)
-    }
-}
-
-/// The fill time of a program that has two sizes at one time, both of which last: it runs faster
-/// with more space, and one that misses much is so slow that its lines grow old. [`PhaseTable::fill`]
-/// then has the smaller size at each time, and this the larger.
-#[derive(Debug, Clone)]
-pub(crate) struct LargerFill {
-    pub(crate) growth: Growth,
-    /// Sizes that do not last, each from one that does to the next that does.
-    passing: Vec<(f64, f64)>,
-}
-
-impl LargerFill {
-    /// From all times by size; none where they rise throughout.
-    fn of(seconds: &[f64], bytes: &[f64]) -> Option<Self> {
-        let mut least = f64::INFINITY;
-        let mut points: Vec<(f64, f64, bool)> = Vec::with_capacity(seconds.len() + 1);
-        for (k, (&time, &size)) in seconds.iter().zip(bytes).enumerate().rev() {
-            if time > least * (1.0 + 1e-6) {
-                continue;
-            }
-            if points.last().is_some_and(|&(_, above, _)| above > bytes[k + 1]) {
-                // From here on up, until the time of the last one kept.
-                let part = (least - time) / (seconds[k + 1] - time);
-                let lasts = size + part * (bytes[k + 1] - size);
-                least *= 1.0 - 1e-9;
-                points.push((least, lasts, true));
-            }
-            least = time.min(least * (1.0 - 1e-9));
-            points.push((least, size, false));
-        }
-        points.reverse();
-        let growth = Growth {
-            seconds: points.iter().map(|point| point.0).collect(),
-            bytes: points.iter().map(|point| point.1).collect(),
-        };
-        let segments = points.windows(2).filter(|segment| segment[0].2);
-        let passing: Vec<(f64, f64)> =
-            segments.map(|segment| (segment[0].1, segment[1].1)).collect();
-        (!passing.is_empty()).then_some(Self { growth, passing })
-    }
-
-    /// Do sizes that do not last lie below so many bytes, which last?
-    pub(crate) fn is_beyond_passing(&self, held: f64) -> bool {
-        self.passing.iter().any(|&(_, to)| to <= held)
-    }
-
-    /// Is there no way to hold so many bytes for one that held `reached` at first? Either they are
-    /// a size between two that last, or such sizes lie on the way.
-    pub(crate) fn cannot_last(&self, reached: f64, held: f64) -> bool {
-        let beyond = |&(from, to): &(f64, f64)| from < held && (held < to || reached < to);
-        self.passing.iter().any(beyond)
+        self
     }
 }
 
@@ -243,6 +137,8 @@ pub(crate) struct PhaseTable {
     pub(crate) way_bytes: f64,
     /// Are its bytes the space that it takes together with programs outside the machine ([`crate::outside`])?
     pub(crate) beside_outside: bool,
+    /// As in [`TableParts`].
+    pub(crate) fills_sets_alike: bool,
 }
 
 /// What a table is made of.
@@ -266,6 +162,9 @@ pub(crate) struct TableParts {
     pub(crate) always_grows: bool,
     /// By knot the time for which lines stay, where the bytes are those of [`crate::outside`].
     pub(crate) seconds: Option<Vec<f64>>,
+    /// Are the figures those of a cache whose sets are filled alike? Not where they were measured by ways: these hold what
+    /// sets cost that get too many pages.
+    pub(crate) fills_sets_alike: bool,
 }
 
 impl PhaseTable {
@@ -278,6 +177,7 @@ impl PhaseTable {
             measured: parts.measured,
             apki_extrapolated: parts.apki_extrapolated,
             way_bytes: site.way_bytes,
+            fills_sets_alike: parts.fills_sets_alike,
             knots: parts.knots,
             stacks: parts.stacks,
             ..Self::default()
@@ -462,7 +362,12 @@ impl PhaseTable {
     /// The figures when so many bytes are held.
     pub(crate) fn demand(&self, occupancy: f64) -> Demand {
         let held = occupancy.max(0.0);
-        let knot = self.at(held);
+        self.demand_of(Knot { bytes: held, ..self.at(held) })
+    }
+
+    /// The figures of a knot of the table, or of a mean of such.
+    pub(crate) fn demand_of(&self, knot: Knot) -> Demand {
+        let held = knot.bytes;
         let share = if knot.total_stalls > 0.0 {
             (knot.memory_stalls / knot.total_stalls).clamp(0.0, 1.0)
         } else {
@@ -512,6 +417,33 @@ impl PhaseTable {
             })
         });
         std::iter::once(least).chain(between)
+    }
+
+    /// The figures alone in so many bytes of a site's LLC.
+    pub(crate) fn demand_alone(&self, site: &Site, capacity: f64) -> Demand {
+        self.demand_of(self.alone(site, capacity).0)
+    }
+
+    /// The figures alone in so many bytes of a site's LLC, and where the cycles go.
+    pub(crate) fn alone(&self, site: &Site, capacity: f64) -> (Knot, Option<CpiStack>) {
+        let Some(sets) = site.page_sets.filter(|_| self.fills_sets_alike) else {
+            let held = self.solo_bytes(capacity);
+            return (Knot { bytes: held, ..self.at(held) }, self.stack(held));
+        };
+        let sizes = sets.sizes(capacity);
+        let part = (sizes.len() as f64).recip();
+        let mut sum = Knot::default();
+        let mut stacks = Some(CpiStack::default());
+        for size in sizes {
+            let held = self.solo_bytes(size);
+            sum.bytes += part * held;
+            sum.add(part, &self.at(held));
+            stacks = stacks.zip(self.stack(held)).map(|(mut all, own)| {
+                all.add_times(&own, part);
+                all
+            });
+        }
+        (sum.by_cycles(), stacks)
     }
 
     /// Bytes it holds alone in a cache of that size.

@@ -40,6 +40,7 @@ pub(crate) fn table(phases: &[(f64, &PhaseTable)], site: &Site) -> PhaseTable {
         measured: (from.fold(0.0, f64::max), to.fold(f64::INFINITY, f64::min)),
         footprint_bytes: phases.iter().map(|(_, table)| limit(table)).fold(0.0, f64::max),
         always_grows: false,
+        fills_sets_alike: phases.iter().all(|(_, table)| table.fills_sets_alike),
     };
     PhaseTable::new(parts, site)
 }

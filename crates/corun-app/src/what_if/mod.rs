@@ -5,7 +5,7 @@ mod details;
 
 use std::collections::BTreeMap;
 
-use corun_model::{CacheGroup, Flow, LoadedProgram, Member, Outcome, Scratch};
+use corun_model::{CacheGroup, Flow, LoadedProgram, Outcome, Scratch};
 use corun_optimal::Objective;
 use serde::Serialize;
 
@@ -86,7 +86,7 @@ impl Scenario {
             let masks = layout.masks.iter().zip(&layout.cpus).map(mask);
             placement.mask = Some(masks.map(|mask| format!("{mask:#x}")).collect());
         }
-        Ok(self.explained(&layout.cpus, &outcomes, placement))
+        self.explained(layout, &outcomes, placement)
     }
 
     /// The reasons behind a placement that a policy or a search gave.
@@ -96,7 +96,7 @@ impl Scenario {
     pub fn explain_placement(&self, placement: PlacementDocument) -> Result<ExplainedPlacement> {
         let layout = self.layout_of(&placement)?;
         let outcomes = self.outcomes(&layout)?;
-        Ok(self.explained(&layout.cpus, &outcomes, placement))
+        self.explained(&layout, &outcomes, placement)
     }
 
     /// The layout that a placement describes.
@@ -115,16 +115,20 @@ impl Scenario {
 
     fn explained(
         &self,
-        cpus: &[usize],
+        layout: &Layout,
         outcomes: &[Outcome],
         placement: PlacementDocument,
-    ) -> ExplainedPlacement {
-        let because = (0..outcomes.len()).map(|program| self.factors(cpus, outcomes, program));
-        ExplainedPlacement {
+    ) -> Result<ExplainedPlacement> {
+        let cpus = &layout.cpus;
+        let groups = self.groups(layout)?;
+        let flows = self.share_in(cpus, |program| groups[program]);
+        let because = (0..outcomes.len())
+            .map(|program| self.factors(cpus, &flows, outcomes[program].slowdown, program));
+        Ok(ExplainedPlacement {
             because: because.collect(),
             traffic: self.traffic(cpus, outcomes),
             placement,
-        }
+        })
     }
 
     /// # Errors
@@ -137,17 +141,17 @@ impl Scenario {
             let message = format!("{masks} for {programs}: expected one each");
             return Err(Error::input(message));
         }
-        if layout.masks.iter().all(Option::is_none) {
-            return Ok(self.solve(&layout.cpus));
-        }
         let groups = self.groups(layout)?;
         Ok(self.solve_in(&layout.cpus, |program| groups[program]))
     }
 
     /// The part of its LLC that each program shares with those of an equal mask. The layout has a mask, or none,
-    /// for each program.
+    /// for each program, or no masks at all.
     fn groups(&self, layout: &Layout) -> Result<Vec<Option<CacheGroup>>> {
         let programs = layout.cpus.len();
+        if layout.masks.iter().all(Option::is_none) {
+            return Ok(vec![None; programs]);
+        }
         let llc = |program: usize| self.machine().cpus()[layout.cpus[program]].llc;
         let name = |program: usize| &self.names[program];
         let mut known: BTreeMap<(usize, u64), u32> = BTreeMap::new();
@@ -194,35 +198,35 @@ impl Scenario {
         Ok(groups)
     }
 
-    fn member(&self, program: usize, cpu: usize) -> Member<'_> {
-        Member { program: &self.programs[program], phase: LoadedProgram::WHOLE, cpu }
-    }
-
     /// How many of a program's core's threads are busy, its own included.
     fn busy_threads(&self, cpus: &[usize], program: usize) -> u32 {
         let core = |cpu: usize| self.machine().cpus()[cpu].core;
         cpus.iter().filter(|&&cpu| core(cpu) == core(cpus[program])).count() as u32
     }
 
-    fn factors(&self, cpus: &[usize], outcomes: &[Outcome], program: usize) -> SlowdownFactors {
+    /// `flows`: all programs, each with what it holds of its LLC.
+    fn factors(
+        &self,
+        cpus: &[usize],
+        flows: &[Flow<'_>],
+        slowdown: f64,
+        program: usize,
+    ) -> SlowdownFactors {
         let cpu = cpus[program];
-        let member = self.member(program, cpu);
-        let slowdown = outcomes[program].slowdown;
         let core = self.model.solo(&self.programs[program], LoadedProgram::WHOLE, cpu).slowdown;
-        let held = self.model.demand_at(&member, outcomes[program].occupancy_bytes);
         let alone = |flows: &[Flow<'_>]| {
             let mut out = Vec::new();
             self.model.couple(flows, &mut Scratch::new(), &mut out);
             out[0].slowdown
         };
-        let cache = alone(&[Flow { member, demand: held, home: &[] }]) / core;
+        let cache = alone(&flows[program..=program]) / core;
         let busy = self.busy_threads(cpus, program);
         let hardware_threads = match busy {
             0 | 1 => 1.0,
             _ if !self.model.divides_private_caches(cpu) => {
                 1.0 / self.model.thread_speed(cpu, busy)
             }
-            _ => self.beside_core_mates(cpus, outcomes, program) / (core * cache),
+            _ => self.beside_core_mates(cpus, flows, program) / (core * cache),
         };
         let rounded = |value: f64| round(value, DIGITS);
         SlowdownFactors {
@@ -234,19 +238,12 @@ impl Scenario {
     }
 
     /// The slowdown beside the programs of its core alone, all with what they hold of the LLC now.
-    fn beside_core_mates(&self, cpus: &[usize], outcomes: &[Outcome], program: usize) -> f64 {
+    fn beside_core_mates(&self, cpus: &[usize], flows: &[Flow<'_>], program: usize) -> f64 {
         let core = |cpu: usize| self.machine().cpus()[cpu].core;
-        let busy = self.busy_threads(cpus, program);
         let mates =
             (0..cpus.len()).filter(|&one| one != program && core(cpus[one]) == core(cpus[program]));
-        let flows: Vec<Flow<'_>> = std::iter::once(program)
-            .chain(mates)
-            .map(|one| {
-                let member = self.member(one, cpus[one]);
-                let held = outcomes[one].occupancy_bytes;
-                Flow { member, demand: self.model.demand_beside(&member, busy, held), home: &[] }
-            })
-            .collect();
+        let flows: Vec<Flow<'_>> =
+            std::iter::once(program).chain(mates).map(|one| flows[one]).collect();
         let mut out = Vec::new();
         self.model.couple(&flows, &mut Scratch::new(), &mut out);
         out[0].slowdown
@@ -274,16 +271,27 @@ impl Scenario {
 mod tests {
     use std::sync::atomic::AtomicBool;
 
-    use corun_machine::preset;
+    use corun_machine::{Machine, preset};
     use corun_model::ModelOptions;
     use corun_profile::Library;
 
     use super::*;
 
     fn scenario(machine: &str, apps: &[&str]) -> Scenario {
+        scenario_on(preset(machine).unwrap(), apps)
+    }
+
+    fn scenario_on(machine: Machine, apps: &[&str]) -> Scenario {
         let apps: Vec<String> = apps.iter().map(|&app| app.to_owned()).collect();
         let library = Library::shipped().unwrap();
-        Scenario::new(preset(machine).unwrap(), &library, &apps, ModelOptions::default()).unwrap()
+        Scenario::new(machine, &library, &apps, ModelOptions::default()).unwrap()
+    }
+
+    /// A preset whose last-level caches get pages at random.
+    fn with_random_pages(machine: &str) -> Machine {
+        let text = preset(machine).unwrap().to_toml();
+        let text = text.replace("ways = 16\n", "ways = 16\nrandom_page_kib = 4\n");
+        Machine::from_toml(&text, machine).unwrap()
     }
 
     fn whole(cpus: &[usize]) -> Layout {
@@ -302,6 +310,25 @@ mod tests {
                 let all = [one.core, one.cache, one.hardware_threads, one.memory];
                 assert!(all.iter().all(|&factor| factor > 0.999), "{machine}: {one:?}");
             }
+        }
+    }
+
+    #[test]
+    fn factors_multiply_where_pages_fall_on_sets_at_random() {
+        let apps = ["sort", "xz", "numpy", "sqlite3"];
+        let machine = with_random_pages("xeon-x5365");
+        let caches = machine.llcs().iter().filter_map(|llc| llc.cache);
+        assert!(caches.clone().count() > 0);
+        assert!(caches.clone().all(|cache| cache.random_page_bytes == Some(4096)));
+        let [alike, at_random] = [preset("xeon-x5365").unwrap(), machine].map(|machine| {
+            let own = scenario_on(machine, &apps);
+            own.explain(&whole(&[0, 1, 2, 3]), Objective::MeanSlowdown).unwrap()
+        });
+        assert_ne!(alike.placement.slowdown, at_random.placement.slowdown);
+        for (slowdown, one) in at_random.placement.slowdown.iter().zip(&at_random.because) {
+            let product = one.core * one.cache * one.hardware_threads * one.memory;
+            assert!((product / slowdown - 1.0).abs() < 1e-4, "{one:?} {slowdown}");
+            assert!(one.cache > 0.999 && one.memory > 0.999, "{one:?}");
         }
     }
 

@@ -1,8 +1,9 @@
 //! The search behind two laws: bytes that rise with a time, the same time for all.
 
+use crate::growth::Growth;
 use crate::scratch::recycle;
 use crate::space::SpaceScratch;
-use crate::table::{Growth, PhaseTable};
+use crate::table::PhaseTable;
 
 /// Finds the time at which the sharers together hold the capacity, by Newton's method inside a
 /// bracket. Bytes held are piecewise linear in the time, so the last step is exact.
@@ -26,6 +27,7 @@ fn divide_among(
     out: &mut Vec<f64>,
 ) {
     out.clear();
+    let from = scratch.from.take();
     let limits: f64 = growths.iter().map(|growth| growth.limit()).sum();
     if limits <= capacity || growths.len() == 1 {
         out.extend(growths.iter().map(|growth| growth.limit().min(capacity)));
@@ -43,14 +45,16 @@ fn divide_among(
             least.min(growth.seconds_at(bytes))
         })
     };
-    let mut low = earliest(equal_share);
+    let mut low = from.unwrap_or_else(|| earliest(equal_share));
     let mut high = earliest(capacity);
     if high.is_infinite() {
         let last = |growth: &&Growth| growth.seconds.last().copied().unwrap_or(0.0);
         high = growths.iter().map(last).fold(low, f64::max);
     }
-    scratch.segments.clear();
-    scratch.segments.extend(growths.iter().map(|growth| growth.segment(low)));
+    if from.is_none() {
+        scratch.segments.clear();
+        scratch.segments.extend(growths.iter().map(|growth| growth.segment(low)));
+    }
     scratch.slopes.resize(growths.len(), 0.0);
     out.resize(growths.len(), 0.0);
     let mut time = low;
@@ -73,6 +77,7 @@ fn divide_among(
         let inside = newton > low && newton < high;
         time = if inside && step % 8 != 7 { newton } else { between(low, high) };
     }
+    scratch.found = time;
     even_out(capacity, growths, scratch, out);
 }
 

@@ -27,6 +27,8 @@ impl DivideSpace for FillTime {
             equal_time::divide(capacity, sharers, |_, table| &table.fill, scratch, out);
             return;
         }
+        // Here growths change from one search to the next.
+        scratch.from = None;
         let mut fallen = std::mem::take(&mut scratch.fallen);
         let mut reached = std::mem::take(&mut scratch.reached);
         fallen.clear();

@@ -12,8 +12,9 @@ mod single_use_tests;
 #[cfg(test)]
 mod tests;
 
+use crate::growth::Growth;
 use crate::options::SpaceLaw;
-use crate::table::{Growth, PhaseTable};
+use crate::table::PhaseTable;
 
 /// Working memory of the laws.
 #[derive(Debug, Default)]
@@ -24,6 +25,16 @@ pub(crate) struct SpaceScratch {
     steps: Vec<f64>,
     fallen: Vec<bool>,
     reached: Vec<f64>,
+    /// The time at which the last search ended, and that from which the next one goes on.
+    found: f64,
+    from: Option<f64>,
+}
+
+impl SpaceScratch {
+    /// The next search is for the sharers of the last one and no smaller a capacity.
+    pub(crate) fn go_on(&mut self) {
+        self.from = Some(self.found);
+    }
 }
 
 /// A law of space. It sees the members of one cache group and nothing else.

@@ -24,6 +24,7 @@ pub(super) fn site(llc_bytes: f64, ways: f64) -> Site {
         llc_bytes,
         survival: Vec::new(),
         random_use_life: None,
+        page_sets: None,
         single_use_life: 1.0,
         way_bytes: llc_bytes / ways,
         line_bytes: LINE,
@@ -64,6 +65,7 @@ pub(super) fn steady_of(points: &[(f64, f64)], cpi: f64, foreseen: f64, site: &S
         measured: (0.0, f64::INFINITY),
         footprint_bytes: f64::INFINITY,
         always_grows: false,
+        fills_sets_alike: true,
         seconds: None,
     };
     PhaseTable::new(parts, site)
@@ -152,6 +154,7 @@ fn waiting(points: &[(f64, f64)], site: &Site) -> PhaseTable {
         measured: (0.0, f64::INFINITY),
         footprint_bytes: f64::INFINITY,
         always_grows: false,
+        fills_sets_alike: true,
         seconds: None,
     };
     PhaseTable::new(parts, site)

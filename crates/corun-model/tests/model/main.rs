@@ -8,6 +8,7 @@ mod fixture;
 mod machines;
 mod masks;
 mod numa;
+mod page_sets;
 mod pbbcache;
 mod pipeline;
 mod properties;

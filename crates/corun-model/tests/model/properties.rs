@@ -47,13 +47,27 @@ fn options() -> impl Strategy<Value = ModelOptions> {
     })
 }
 
-/// Gold's packages, or those of a simulator: of which the latency under load and what one core draws were measured, with last-level
-/// caches that keep what they give.
-fn gold_as(is_measured: bool, packages: u32, cores: u32) -> MachineSpec {
+/// Gold's packages, or those of a simulator.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Kind {
+    Plain,
+    /// The latency under load and what one core draws were measured, and last-level caches keep what they give.
+    Simulator,
+    /// The same with pages that fall on sets at random.
+    RandomPages,
+}
+
+fn kind() -> impl Strategy<Value = Kind> {
+    prop::sample::select(vec![Kind::Plain, Kind::Simulator, Kind::RandomPages])
+}
+
+fn gold_as(kind: Kind, packages: u32, cores: u32) -> MachineSpec {
     let mut spec = gold(packages, cores);
-    if is_measured {
+    if kind != Kind::Plain {
         for package in &mut spec.objects {
-            package.objects[0].objects[0].inclusion = Some(Inclusion::Neither);
+            let llc = &mut package.objects[0].objects[0];
+            llc.inclusion = Some(Inclusion::Neither);
+            llc.random_page_kib = (kind == Kind::RandomPages).then_some(4);
         }
         let point = |(mb_per_s, latency_ns)| LoadedLatency {
             mb_per_s,
@@ -114,11 +128,11 @@ proptest! {
     /// What a bound on all co-runs rests on: some range of pressures holds of each.
     #[test]
     fn whoever_runs_there_is_a_pressure_that_says_what_they_are_at_least(
-        profiles in programs(), options in options(), is_measured in any::<bool>(),
+        profiles in programs(), options in options(), kind in kind(),
     ) {
-        let model = model(gold_as(is_measured, 1, 8), options);
+        let model = model(gold_as(kind, 1, 8), options);
         if !model.is_told_by_pressure() {
-            let lru = options.space == SpaceLaw::FillTime;
+            let lru = options.space == SpaceLaw::FillTime && kind != Kind::RandomPages;
             let free = [BandwidthModel::None, BandwidthModel::Simple];
             prop_assert!(!lru || free.contains(&model.options().bandwidth), "{options:?}");
             return Ok(());
@@ -145,7 +159,7 @@ proptest! {
         pages in prop::collection::vec(0..5usize, 8), are_spread in any::<bool>(),
     ) {
         let homes: [&[f64]; 5] = [&[], &[0.7], &[1.0], &[0.0, 0.3], &[0.6, 0.2]];
-        let spec = if other { preset("xeon-x5365").unwrap().spec().clone() } else { gold_as(seats % 2 == 0, 2, 4) };
+        let spec = if other { preset("xeon-x5365").unwrap().spec().clone() } else { gold_as([Kind::Plain, Kind::Simulator][seats % 2], 2, 4) };
         let model = model(spec, options);
         let programs = load_all(&model, &profiles);
         let running = programs.iter().enumerate().map(|(i, one)| on(one, i * seats % 8));
@@ -208,7 +222,7 @@ proptest! {
         profiles in programs(), options in options(), other in options(),
     ) {
         // The same memory for two machines and for running sets that grow and shrink.
-        let models = [model(gold_as(true, 2, 4), options), model(gold(1, 8), other)];
+        let models = [model(gold_as(Kind::RandomPages, 2, 4), options), model(gold(1, 8), other)];
         let programs = models.each_ref().map(|model| load_all(model, &profiles));
         let (mut scratch, mut out) = (Scratch::new(), Vec::new());
         for count in [profiles.len(), 1, profiles.len()] {
@@ -223,9 +237,9 @@ proptest! {
 
     #[test]
     fn company_never_speeds_up(
-        profiles in programs(), options in options(), is_measured in any::<bool>(),
+        profiles in programs(), options in options(), kind in kind(),
     ) {
-        let model = model(gold_as(is_measured, 2, 4), options);
+        let model = model(gold_as(kind, 2, 4), options);
         let programs = load_all(&model, &profiles);
         let running: Vec<_> = programs.iter().enumerate().map(|(i, one)| on(one, i)).collect();
         for outcome in solve(&model, &running) {
@@ -262,9 +276,9 @@ proptest! {
 
     #[test]
     fn what_gets_through_is_below_the_peak(
-        profiles in programs(), options in options(), is_measured in any::<bool>(),
+        profiles in programs(), options in options(), kind in kind(),
     ) {
-        let model = model(gold_as(is_measured, 1, 8), options);
+        let model = model(gold_as(kind, 1, 8), options);
         let programs = load_all(&model, &profiles);
         let running: Vec<_> = programs.iter().enumerate().map(|(i, one)| on(one, i)).collect();
         let sum: f64 = solve(&model, &running).iter().map(|one| one.bytes_per_s).sum();
