@@ -266,11 +266,16 @@ impl Here<'_> {
         let mut changes = read.undo_state.undo(self.roots, self.mode);
         changes.iter_mut().for_each(|one| later.judge(one));
         if let Some(damage) = damage {
-            let why = format!(
-                "{damage}; what all other lines say is undone. Compare the affinities of what corun \
-                 scheduled with what they should be (taskset -p), then remove {}",
-                path.display()
-            );
+            let why = match self.mode {
+                ApplyMode::Apply => format!(
+                    "{damage}; what all other lines say is undone. Compare the affinities of what corun \
+                     scheduled with what they should be (taskset -p), then remove {}",
+                    path.display()
+                ),
+                ApplyMode::DryRun => format!(
+                    "{damage}; corun restore would undo what all other lines say, and leave the journal"
+                ),
+            };
             return Ok(Some((RestoreOutcome::Left { why }, changes)));
         }
         if changes.iter().any(|change| change.outcome.is_err()) {

@@ -224,6 +224,12 @@ fn a_broken_line_keeps_the_others_from_nothing() {
     let change = sleeper.change(&first);
     change.apply(&Roots::default()).unwrap();
     left.write(&[std::slice::from_ref(&change)], "{\"changes\":[\n");
+    // Who only looks undoes nothing, and must not be told to remove what tells how.
+    let looked = would_restore(&left.folder, &Roots::default(), Which::Dead).unwrap();
+    let told = why(looked[0].outcome.clone());
+    assert!(told.contains("corun restore would undo what all other lines say"), "{told}");
+    assert!(!told.contains("is undone") && !told.contains("remove"), "{told}");
+    assert_eq!(sleeper.now(), first);
     let all = left.restore();
     assert_eq!(all[0].changes[0].outcome, Ok(Reverted::Done));
     assert!(all[0].is_unresolved());
