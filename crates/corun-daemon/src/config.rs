@@ -312,6 +312,11 @@ impl Config {
         Ok(())
     }
 
+    /// Is anything changed on this machine, by the policy or as viewers order?
+    pub(crate) fn may_act(&self) -> bool {
+        self.apply || self.viewers_may_act
+    }
+
     /// The longest time that a round may take.
     pub(crate) fn stall(&self) -> Result<Duration, String> {
         time("stall_s", self.stall_s)

@@ -51,7 +51,7 @@ pub fn check(path: &Path) -> Result<String> {
 /// Warns of what a configuration names and is not there or not safe, as far as this user can tell: the daemon may be another's.
 fn warn_of_what_is_missing(config: &Config, builder: &HostBuilder) {
     let profiles = config.programs.iter().filter_map(|program| program.profile.as_deref());
-    let journals = config.apply.then(|| builder.check_journals());
+    let journals = config.may_act().then(|| builder.check_journals());
     for checked in profiles.map(|name| builder.check_profiles(&[name])).chain(journals) {
         if let Err(failure) = checked {
             tell(format_args!("warning: {}", failure.report().trim()));
@@ -201,7 +201,7 @@ fn reloaded(path: &Path, old: &Config) -> Option<Config> {
 /// A configuration by which the daemon can go on.
 fn usable(new: Config) -> Result<Config> {
     let (builder, _) = built(&new, &new.host_settings(true)?)?;
-    if new.apply {
+    if new.may_act() {
         builder.check_journals()?;
     }
     Ok(new)

@@ -487,8 +487,11 @@ fn a_broken_configuration_is_refused_before_anything_is_undone() {
     let own = ground.fixture.path("journals").display().to_string();
     let open = ground.fixture.path("open").display().to_string();
     assert!(good.contains(&own), "{good}");
+    let elsewhere = good.replace(&own, &open);
+    let by_viewers = elsewhere
+        .replace("apply = true\n", &format!("viewers_may_act = true\nviewers = \"{own}/v\"\n"));
     for broken in
-        [format!("polcy = 1\n{good}"), format!("stall_s = 1e20\n{good}"), good.replace(&own, &open)]
+        [format!("polcy = 1\n{good}"), format!("stall_s = 1e20\n{good}"), elsewhere, by_viewers]
     {
         ground.fixture.write("config.toml", &broken);
         signal(&daemon.0, "-HUP");
@@ -496,9 +499,12 @@ fn a_broken_configuration_is_refused_before_anything_is_undone() {
         assert_ne!(ground.now(), ground.before);
         assert_eq!(journal(), first, "everything was undone");
     }
+    let checked = corun().arg("check-config").arg(ground.fixture.path("config.toml")).output();
+    let said = String::from_utf8_lossy(&checked.unwrap().stderr).into_owned();
+    assert!(said.contains("warning: ") && said.contains(&open), "{said}");
     signal(&daemon.0, "-TERM");
     let log = log.whole();
-    assert_eq!(log.matches("the old configuration stays").count(), 3, "{log}");
+    assert_eq!(log.matches("the old configuration stays").count(), 4, "{log}");
     assert_eq!(log.matches("everything is undone").count(), 1, "{log}");
     assert_eq!(ground.now(), ground.before);
 }
