@@ -11,6 +11,7 @@ use crate::config::LogFormat;
 use crate::no_plan::NoPlan;
 use corun_hosting::{ToldOnce, action_by_process, action_in_words, program_of, undone};
 use corun_report::counted;
+use corun_serve::{Done, Undone};
 
 /// Lines about threads that may come at once.
 const BURST: f64 = 100.0;
@@ -18,6 +19,8 @@ const BURST: f64 = 100.0;
 const LINES_PER_S: f64 = 0.5;
 /// Seconds between two summaries of what was left out.
 const SUMMARY_EVERY_S: f64 = 60.0;
+/// Things done for a viewer that are said one by one.
+const ORDERED: usize = 20;
 /// Programs that a summary names.
 const NAMED: usize = 5;
 
@@ -59,6 +62,21 @@ pub(crate) fn log_undone(undone: &[Restored]) {
     match undone::is_complete(undone) {
         true => info!(changes = undone.len(), "everything is undone"),
         false => error!(changes = undone.len(), "not everything is undone"),
+    }
+}
+
+/// Says what came of an order of a viewer.
+pub(crate) fn what_was_ordered(answer: &Result<Done, Undone>) {
+    match answer {
+        Ok(Done { done, not_done, .. }) => {
+            done.iter().take(ORDERED).for_each(|line| info!("ordered by a viewer: {line}"));
+            if done.len() > ORDERED {
+                info!("ordered by a viewer: {} things more", done.len() - ORDERED);
+            }
+            let not_done = not_done.iter().take(ORDERED);
+            not_done.for_each(|line| warn!("ordered by a viewer, not done: {line}"));
+        }
+        Err(why) => warn!("an order of a viewer was not carried out: {why}"),
     }
 }
 

@@ -79,10 +79,10 @@ impl Metrics {
         to.register_with_unit("llc_occupancy", help, Unit::Bytes, self.occupancy.clone());
     }
 
-    /// A tick that took so many seconds.
-    pub(crate) fn tick(&self, host: &Host, tick: &Tick, seconds: f64) {
+    /// A tick that took so many seconds. `applies`: the policy's plans are carried out.
+    pub(crate) fn tick(&self, host: &Host, tick: &Tick, applies: bool, seconds: f64) {
         self.rounds.inc();
-        self.apply.set(i64::from(!host.is_dry_run()));
+        self.apply.set(i64::from(applies));
         self.round_seconds.set(seconds);
         self.left_alone.inc_by(tick.left_alone.len() as u64);
         for decision in &tick.decisions {

@@ -257,8 +257,12 @@ impl Session<'_> {
 
     fn tick(&mut self) -> Result {
         let began = Instant::now();
-        let tick = self.host.tick().map_err(Error::live)?;
-        self.metrics.tick(&self.host, &tick, began.elapsed().as_secs_f64());
+        let mut tick = self.host.tick().map_err(Error::live)?;
+        if let Some(acting) = &mut self.acting {
+            tick.decisions.extend(acting.news(tick.now));
+        }
+        let took_s = began.elapsed().as_secs_f64();
+        self.metrics.tick(&self.host, &tick, self.applies, took_s);
         for (target, name) in std::mem::take(&mut self.programs).iter().enumerate() {
             log::who_is_there(&self.host, target, name);
         }
@@ -290,7 +294,11 @@ impl Session<'_> {
 
     fn obey(&mut self, order: Order) {
         match &mut self.acting {
-            Some(acting) => acting.obey(&mut self.host, order),
+            Some(acting) => {
+                let answer = acting.obey(&mut self.host, &order);
+                log::what_was_ordered(&answer);
+                order.answer(answer);
+            }
             None => {
                 let why = "this daemon only shows: viewers_may_act is false in its configuration";
                 order.answer(Err(Undone::Refused(why.to_owned())));

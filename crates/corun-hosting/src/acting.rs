@@ -6,10 +6,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use corun_live::{Host, SampledThread, Target};
+use corun_live::{Decision, Host, SampledThread, Target, Verdict};
 use corun_machine::CpuSet;
 use corun_policy::{
-    Action, ActionKind, Event, Plan, Policy, PolicyWrapper, Step, ThreadId, View, WrappedPolicy,
+    Action, ActionKind, Event, Nanoseconds, Plan, Policy, PolicyWrapper, Step, ThreadId, View,
+    WrappedPolicy,
 };
 use corun_serve::{Deed, Done, Order, Undone};
 use serde::Serialize;
@@ -25,12 +26,43 @@ const KEPT: usize = 20;
 /// Steps of a policy's answers to events that are kept until it decides anew.
 const MOST_STEPS: usize = 1000;
 
-/// The newest plan of each policy.
-type Plans = Vec<Arc<Mutex<Vec<Step>>>>;
+/// The newest plan of a policy.
+struct ProposedPlan {
+    policy: String,
+    steps: Arc<Mutex<Vec<Step>>>,
+    /// What [`Self::news`] last saw of it.
+    told: Vec<Action>,
+}
+
+impl ProposedPlan {
+    fn steps(&self) -> Vec<Step> {
+        self.steps.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The steps that were not in the plan the last time. The policy proposes the others again and again, since nobody makes
+    /// them.
+    fn news(&mut self, at: Nanoseconds) -> Vec<Decision> {
+        let (policy, steps) = (&self.policy, self.steps());
+        let before = std::mem::take(&mut self.told);
+        self.told = steps.iter().map(|step| step.action.clone()).collect();
+        if before == self.told {
+            return Vec::new();
+        }
+        let new = steps.into_iter().filter(|step| !before.contains(&step.action));
+        let proposed = |Step { action, reason }| Decision {
+            at,
+            policy: policy.clone(),
+            action,
+            reason,
+            verdict: Verdict::Proposed(Vec::new()),
+        };
+        new.map(proposed).collect()
+    }
+}
 
 /// Acts as a person asks.
 pub struct Acting {
-    plans: Plans,
+    plans: Vec<ProposedPlan>,
     builder: HostBuilder,
     revision: u64,
     log: Vec<String>,
@@ -71,7 +103,7 @@ impl Acting {
         profiles: &[&str],
         look: &Look,
     ) -> Result<(Host, Self)> {
-        let mut plans = Plans::new();
+        let mut plans = Vec::new();
         let host = builder.host_with(settings, targets, profiles, look, |policies| {
             let (own, proposing) = only_proposing(policies);
             plans = own;
@@ -90,18 +122,24 @@ impl Acting {
         host.threads().any(|one| is_held(&one))
     }
 
-    /// Does what was ordered, and answers.
-    pub fn obey(&mut self, host: &mut Host, order: Order) {
-        let answer = if order.seen == self.revision {
-            match &order.deed {
-                Deed::Hold { pid, cpus } => self.hold(host, *pid, cpus),
-                Deed::ApplyPlan => self.apply_plan(host),
-                Deed::UndoAll => self.undo_all(host),
-            }
-        } else {
-            Err(Undone::Outdated)
-        };
-        order.answer(answer);
+    /// Does what was ordered. The answer is for whoever ordered it.
+    ///
+    /// # Errors
+    /// Why nothing was done.
+    pub fn obey(&mut self, host: &mut Host, order: &Order) -> Result<Done, Undone> {
+        if order.seen != self.revision {
+            return Err(Undone::Outdated);
+        }
+        match &order.deed {
+            Deed::Hold { pid, cpus } => self.hold(host, *pid, cpus),
+            Deed::ApplyPlan => self.apply_plan(host),
+            Deed::UndoAll => self.undo_all(host),
+        }
+    }
+
+    /// What the policies propose and did not propose when this was last asked.
+    pub fn news(&mut self, at: Nanoseconds) -> Vec<Decision> {
+        self.plans.iter_mut().flat_map(|plan| plan.news(at)).collect()
     }
 
     /// What viewers are shown.
@@ -131,8 +169,7 @@ impl Acting {
 
     /// What all policies would do now.
     fn plan(&self) -> Vec<Step> {
-        let plans = self.plans.iter();
-        plans.flat_map(|plan| plan.lock().unwrap_or_else(PoisonError::into_inner).clone()).collect()
+        self.plans.iter().flat_map(ProposedPlan::steps).collect()
     }
 
     fn hold(&mut self, host: &mut Host, pid: u32, cpus: &CpuSet) -> Result<Done, Undone> {
@@ -213,10 +250,11 @@ impl Acting {
 }
 
 /// Policies each of which only proposes, and where their newest plans are.
-fn only_proposing(policies: Vec<Box<dyn Policy>>) -> (Plans, Vec<Box<dyn Policy>>) {
-    let propose = |policy| {
-        let plan: Arc<Mutex<Vec<Step>>> = Arc::default();
-        let wrapped = WrappedPolicy::new(policy, Proposing { plan: Arc::clone(&plan) });
+fn only_proposing(policies: Vec<Box<dyn Policy>>) -> (Vec<ProposedPlan>, Vec<Box<dyn Policy>>) {
+    let propose = |policy: Box<dyn Policy>| {
+        let (name, steps) = (policy.name().to_owned(), Arc::default());
+        let wrapped = WrappedPolicy::new(policy, Proposing { plan: Arc::clone(&steps) });
+        let plan = ProposedPlan { policy: name, steps, told: Vec::new() };
         (plan, Box::new(wrapped) as Box<dyn Policy>)
     };
     policies.into_iter().map(propose).unzip()
@@ -291,18 +329,22 @@ mod tests {
         let cpus = "0-7".parse().unwrap();
         let thread = |id: u64| ThreadView::new(ThreadId(id), ProcessId(id), "a", &cpus);
         let policies = vec![build("random", &BuildOptions::default()).unwrap()];
-        let (plans, mut proposing) = only_proposing(policies);
+        let (mut plans, mut proposing) = only_proposing(policies);
         let mut hear = |event: Event, threads: &[ThreadView]| {
             let view = View { machine: &machine, threads, now: Nanoseconds(0) };
             assert!(proposing[0].on_event(&event, &view).is_none());
-            let plan = plans[0].lock().unwrap();
-            plan.iter().flat_map(|step| step.action.threads()).collect::<Vec<_>>()
+            plans[0].steps().iter().flat_map(|step| step.action.threads()).collect::<Vec<_>>()
         };
         hear(Event::Arrived(ThreadId(1)), &[thread(1)]);
         let both = hear(Event::Arrived(ThreadId(2)), &[thread(1), thread(2)]);
         assert!(both.contains(&ThreadId(1)) && both.contains(&ThreadId(2)), "{both:?}");
         let left = hear(Event::Exited(ThreadId(1)), &[thread(2)]);
         assert!(!left.contains(&ThreadId(1)) && left.contains(&ThreadId(2)), "{left:?}");
+        // What is proposed is news once.
+        let news = plans[0].news(Nanoseconds(3));
+        assert!(news.iter().all(|one| matches!(one.verdict, Verdict::Proposed(_))), "{news:?}");
+        assert_eq!((news.len(), news[0].policy.as_str()), (left.len(), "random"));
+        assert_eq!(plans[0].news(Nanoseconds(4)), []);
     }
 
     /// What a real machine tells a policy only when asked to, it tells one that proposes too.

@@ -88,7 +88,8 @@ impl Observer {
     fn obey(&mut self, order: Order) {
         let Watch { host, acting, .. } = &mut self.top.watch;
         if let Some(acting) = acting {
-            acting.obey(host, order);
+            let answer = acting.obey(host, &order);
+            order.answer(answer);
         }
     }
 

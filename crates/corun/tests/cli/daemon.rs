@@ -196,6 +196,30 @@ fn the_log_names_the_process_where_a_program_has_several() {
     assert!(are_named, "{}", said());
 }
 
+/// What viewers may order, the policy does not do by itself.
+#[test]
+fn a_daemon_whose_viewers_may_act_logs_the_policy_s_plan_as_proposed() {
+    let Some(ground) = Daemon::new(false) else { return };
+    let viewers = ground.fixture.path("viewers.sock");
+    let more = format!(
+        "metrics = \"127.0.0.1:0\"\nviewers_may_act = true\nviewers = {:?}\n",
+        viewers.display().to_string()
+    );
+    configure(&ground, &more);
+    let mut daemon = ground.start();
+    let mut log = Log::of(&mut daemon);
+    let at = log.address_of_metrics();
+    let proposed = "corun_decisions_total{verdict=\"proposed\"} 1";
+    let is_counted = || metrics(at).is_some_and(|text| text.contains(proposed));
+    assert!(eventually(is_counted), "{:?}", metrics(at));
+    let text = metrics(at).unwrap();
+    assert!(text.contains("corun_apply 0\n"), "{text}");
+    assert_eq!(ground.now(), ground.before);
+    signal(&daemon.0, "-TERM");
+    let log = log.whole();
+    assert!(log.contains("would do: waits on CPU"), "{log}");
+}
+
 /// The example has to start on any machine, with hardware counters or without.
 #[test]
 fn the_example_starts_and_says_which_policy_it_chose() {

@@ -43,7 +43,8 @@ impl Daemon {
     fn begin(&mut self) {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("corun"));
         command.arg("daemon").arg("--config").arg(self.folder.path().join("config.toml"));
-        self.process = Some(command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+        let log = std::fs::File::create(self.folder.path().join("log")).unwrap();
+        self.process = Some(command.stdin(Stdio::null()).stderr(log).spawn().unwrap());
         let start = Instant::now();
         while std::os::unix::net::UnixStream::connect(self.socket()).is_err() {
             assert!(start.elapsed() < PATIENCE, "the daemon listens to no viewer");
@@ -161,6 +162,10 @@ fn a_daemon_in_dry_run_does_what_viewers_ask_for() {
     assert_eq!(allowed(&pid), other);
     // The daemon undoes at its end what viewers had it do; what is asked for while it is away is not done.
     daemon.end("-TERM");
+    let log = std::fs::read_to_string(daemon.folder.path().join("log")).unwrap();
+    let held = format!("ordered by a viewer: sorter (process {pid}): 1 thread held on CPU");
+    assert_eq!(log.matches(&held).count(), 2, "{log}");
+    assert!(log.contains("an order of a viewer was not carried out"), "{log}");
     assert_eq!(allowed(&pid), before);
     when(&mut live, |look| look.get("away").is_some());
     let (_, refused) = act(&server, seen + 3, &hold(&pid, &one));
