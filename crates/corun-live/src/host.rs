@@ -11,7 +11,7 @@ use corun_policy::{
 };
 use corun_runtime::{Backend as _, Runtime, RuntimeOptions};
 
-use crate::act::still_there;
+use crate::act::{other_than, still_there};
 use crate::backend::{LiveBackend, locked};
 use crate::{
     ActError, Actuator, Decision, Gate, Journal, LiveError, ManagedThread, Restored, Scanner,
@@ -224,7 +224,11 @@ impl Host {
             _ => None,
         };
         let decided = self.carry_out(steps);
-        let Some(reason) = decided.iter().find_map(why) else { return Ok(()) };
+        let is_not_so = |one: &Decision| match &one.verdict {
+            Verdict::AsAsked => self.changed_by_others(&one.action),
+            _ => why(one),
+        };
+        let Some(reason) = decided.iter().find_map(is_not_so) else { return Ok(()) };
         let made = decided.iter().filter(|one| matches!(one.verdict, Verdict::Done(_)));
         let moved: BTreeSet<ThreadId> = made.flat_map(|one| one.action.placed()).collect();
         let back = |thread| {
@@ -236,6 +240,26 @@ impl Host {
         let stuck =
             answers.iter().filter(|one| !one.action.placed().iter().all(|id| self.is_over(*id)));
         Err(HalfMade { why: reason, stuck: stuck.filter_map(why).collect() })
+    }
+
+    /// Why a placement that is in force as far as corun remembers is not: the affinity of one of its threads is another by now,
+    /// or cannot be read.
+    fn changed_by_others(&self, action: &Action) -> Option<String> {
+        let table = self.runtime.table();
+        let changed = |id| {
+            let thread = table.at(table.index_of(id)?).1;
+            let (task, expected) = (thread.task(), &thread.expected);
+            match other_than(self.backend.roots(), &task, expected) {
+                Ok(None) | Err(ActError::Gone { .. }) => None,
+                Ok(Some(found)) => Some(ActError::ChangedByOthers {
+                    what: format!("the affinity of thread {task}"),
+                    found: found.to_string(),
+                    expected: expected.to_string(),
+                }),
+                Err(error) => Some(error),
+            }
+        };
+        action.placed().into_iter().find_map(changed).map(|error| error.to_string())
     }
 
     /// Has a thread ended, or gone, since the last tick?

@@ -145,7 +145,11 @@ pub(crate) fn asked_for(roots: &Roots, task: &Task, seen: &CpuSet) -> io::Result
 }
 
 /// The thread's affinity where it is another than `expected`, as far as CPUs are on line.
-fn other_than(roots: &Roots, task: &Task, expected: &CpuSet) -> Result<Option<CpuSet>, ActError> {
+pub(crate) fn other_than(
+    roots: &Roots,
+    task: &Task,
+    expected: &CpuSet,
+) -> Result<Option<CpuSet>, ActError> {
     // The kernel leaves out CPUs that are off line; whoever wrote `expected` may not have.
     let found = affinity(task.tid).map_err(|reason| failed("reading", task, reason))?;
     if &found == expected {

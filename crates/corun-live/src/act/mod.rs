@@ -21,7 +21,7 @@ use corun_policy::{Action, ActionKind, Nanoseconds, ThreadId, ThreadView};
 use corun_runtime::NotAnnounced;
 use corun_scx::Stint;
 
-pub(crate) use affinity::asked_for;
+pub(crate) use affinity::{asked_for, other_than};
 pub use change::{ActError, Change, Reverted};
 pub(crate) use change::{ApplyMode, ChangeTarget};
 pub(crate) use cpusets::names_of;

@@ -471,6 +471,32 @@ fn a_thread_that_others_move_is_left_alone() {
     assert_eq!(sleeper.facts().affinity, others);
 }
 
+/// The last look is up to a second old.
+#[test]
+fn an_order_is_not_taken_for_done_where_others_moved_the_thread_since_the_last_look() {
+    let Some(sleeper) = Sleeper::new() else {
+        return eprintln!("skipped: one CPU alone");
+    };
+    let before = sleeper.facts().affinity;
+    let (first, last) = (before.first().unwrap(), before.iter().last().unwrap());
+    let (first, others) = (CpuSet::from_iter([first]), CpuSet::from_iter([last]));
+    let ground = Ground::new(&before.to_string());
+    ground.online(&before.to_string());
+    let mut host = ground.host(&Told::new(vec![sleeper.facts()]), true);
+    host.tick().unwrap();
+    let thread = host.views()[0].id;
+    let hold = Step {
+        action: Action::Allow { thread, cpus: first.clone() },
+        reason: "asked for".to_owned(),
+    };
+    assert_eq!(host.carry_out_whole(vec![hold.clone()]), Ok(()));
+    assert_eq!(host.carry_out_whole(vec![hold.clone()]), Ok(()));
+    sleeper.hold(&others);
+    let half = host.carry_out_whole(vec![hold]).unwrap_err().to_string();
+    assert!(half.starts_with("nothing was done: the affinity of thread"), "{half}");
+    assert_eq!(sleeper.facts().affinity, others);
+}
+
 /// A thread of the same process that comes while its maker is held is held as it is; what its user
 /// allowed is what he allowed the maker, and undoing gives it that.
 #[test]
