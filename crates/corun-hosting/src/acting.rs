@@ -19,7 +19,7 @@ use corun_app::Result;
 use corun_report::counted;
 
 use crate::undone;
-use crate::{HostBuilder, HostSettings, Look, action_in_words};
+use crate::{HostBuilder, HostSettings, Look, action_by_process};
 
 /// Things done that are remembered.
 const KEPT: usize = 20;
@@ -156,7 +156,7 @@ impl Acting {
             cpus,
         });
         let plan = self.plan().into_iter().map(|step| PlanEntry {
-            action: action_in_words(host, &step.action),
+            action: action_by_process(host, &step.action),
             reason: step.reason,
         });
         ActEntry {
@@ -200,7 +200,7 @@ impl Acting {
         let (places, others): (Vec<Step>, Vec<Step>) =
             self.plan().into_iter().partition(|step| step.action.kind() == ActionKind::Place);
         let others = others.iter().map(|step| {
-            let action = action_in_words(host, &step.action);
+            let action = action_by_process(host, &step.action);
             format!(
                 "{action}: the page only places threads; corun run and corun daemon do the rest"
             )
@@ -215,7 +215,7 @@ impl Acting {
         }
         let done = places
             .iter()
-            .map(|step| format!("{} ({})", action_in_words(host, &step.action), step.reason));
+            .map(|step| format!("{} ({})", action_by_process(host, &step.action), step.reason));
         let done = done.collect();
         all_or_none(host, places)?;
         Ok(self.did(done, others))

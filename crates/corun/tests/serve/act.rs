@@ -180,6 +180,35 @@ fn of_two_viewers_who_act_at_once_one_is_told_to_look_again() {
     }
 }
 
+/// Processes of one name are told apart before and after the plan is applied.
+#[test]
+fn the_plan_names_the_process_where_a_program_has_several() {
+    if two_cpus().is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let busy = [Busy::new("busy"), Busy::new("busy")];
+    let server = acting(folder.path().join("j").to_str().unwrap(), &[&busy[0], &busy[1]]);
+    let says_which = |step: &Value| {
+        let text = step.as_str().unwrap();
+        busy.iter().any(|one| text.contains(&format!(" {})", one.pid())))
+    };
+    let mut live = server.live();
+    let start = Instant::now();
+    let plan = loop {
+        let look = live.next();
+        let plan = look["act"]["plan"].as_array().unwrap();
+        if !plan.is_empty() {
+            break plan.clone();
+        }
+        assert!(start.elapsed() < PATIENCE, "no plan: {look}");
+    };
+    assert!(plan.iter().all(|step| says_which(&step["action"])), "{plan:?}");
+    let (status, answer) = act(&server, 0, &json!("apply-plan"));
+    assert_eq!(status, 200, "{answer}");
+    assert!(answer["done"].as_array().unwrap().iter().all(says_which), "{answer}");
+}
+
 #[test]
 fn the_page_asks_before_it_acts_and_undoes() {
     let Some(browser) = Browser::or_skip() else { return };
