@@ -16,7 +16,7 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
 use super::{Extender, ExtenderAnswer};
@@ -34,7 +34,8 @@ const CONNECTION_TIME: Duration = Duration::from_secs(120);
 const LAST_ANSWER_TIME: Duration = Duration::from_secs(60);
 /// How often it is looked whether to stop.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Connections at a time; others wait. Each holds a request of up to [`MOST_BYTES`] in memory.
+/// Connections at a time. Each holds a request of up to [`MOST_BYTES`] in memory. One more ends the oldest, so that clients
+/// who send no whole request cannot keep others out.
 const MOST_CONNECTIONS: usize = 16;
 /// Lines of the log that are remembered, so that none is said twice; the oldest are forgotten first.
 const MOST_SAID: usize = 20_000;
@@ -83,27 +84,32 @@ pub fn serve_extender(extender: Extender, at: SocketAddr, cancel: &Cancel) -> Re
         let listener =
             TcpListener::bind(at).await.with_context(|| format!("cannot listen at {at}"))?;
         tell(format_args!("/filter and /prioritize at http://{}", listener.local_addr()?));
-        let connections = Arc::new(Semaphore::new(MOST_CONNECTIONS));
-        while !cancel.is_set() {
-            let Ok(free) = timeout(PAUSE, connections.clone().acquire_owned()).await else {
-                continue;
-            };
-            match timeout(PAUSE, listener.accept()).await {
-                Ok(Ok((stream, _))) => {
-                    let times = (CONNECTION_TIME, LAST_ANSWER_TIME);
-                    let serving = serve(stream, server.clone(), times);
-                    drop(tokio::spawn(async move {
-                        serving.await;
-                        drop(free);
-                    }));
-                }
-                // All descriptors are in use, or the client is gone already.
-                Ok(Err(_)) => sleep(PAUSE).await,
-                Err(_) => {}
-            }
-        }
+        accept(&listener, &server, cancel).await;
         Ok(())
     })
+}
+
+async fn accept(listener: &TcpListener, server: &Arc<Server>, cancel: &Cancel) {
+    let mut open: VecDeque<AbortHandle> = VecDeque::new();
+    while !cancel.is_set() {
+        match timeout(PAUSE, listener.accept()).await {
+            Ok(Ok((stream, _))) => {
+                open.retain(|one| !one.is_finished());
+                if open.len() >= MOST_CONNECTIONS
+                    && let Some(oldest) = open.pop_front()
+                {
+                    oldest.abort();
+                    // Its memory is free once its task has had its turn.
+                    tokio::task::yield_now().await;
+                }
+                let times = (CONNECTION_TIME, LAST_ANSWER_TIME);
+                open.push_back(tokio::spawn(serve(stream, server.clone(), times)).abort_handle());
+            }
+            // All descriptors are in use, or the client is gone already.
+            Ok(Err(_)) => sleep(PAUSE).await,
+            Err(_) => {}
+        }
+    }
 }
 
 /// What goes wrong with a client is the client's. The connection is open for the first of the times, and for the second
@@ -183,17 +189,21 @@ mod tests {
     use super::*;
     use crate::Seats;
 
+    fn server() -> Arc<Server> {
+        let library = open_library(None).unwrap();
+        let machine = find_machine("xeon-x5365").unwrap();
+        let machines = vec![(machine.name().to_owned(), machine, Seats::Cores)];
+        let extender = Extender::new(machines, &library, Default::default(), 300).unwrap();
+        Arc::new(Server { extender, said: Mutex::default() })
+    }
+
     /// Serves one connection to a client for so long, who is told when the connection is no longer served. What the client
     /// says of it.
     fn served<T: Send + 'static>(
         open: Duration,
         client: impl FnOnce(Client, Receiver<()>) -> T + Send + 'static,
     ) -> T {
-        let library = open_library(None).unwrap();
-        let machine = find_machine("xeon-x5365").unwrap();
-        let machines = vec![(machine.name().to_owned(), machine, Seats::Cores)];
-        let extender = Extender::new(machines, &library, Default::default(), 300).unwrap();
-        let server = Arc::new(Server { extender, said: Mutex::default() });
+        let server = server();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async move {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -222,6 +232,41 @@ mod tests {
             // The connection may be over before all is sent.
             let _ = client.write_all((head + &body).as_bytes());
             is_over.recv_timeout(Duration::from_secs(60)).unwrap();
+        });
+    }
+
+    #[test]
+    fn who_sends_no_whole_body_keeps_nobody_out() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap();
+            let cancel = Cancel::default();
+            let stop = cancel.clone();
+            let client = std::thread::spawn(move || {
+                let begun = |_| {
+                    let mut one = Client::connect(address).unwrap();
+                    let head = b"POST /filter HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n{";
+                    one.write_all(head).unwrap();
+                    one
+                };
+                let mut slow: Vec<Client> = (0..MOST_CONNECTIONS).map(begun).collect();
+                let mut other = Client::connect(address).unwrap();
+                other
+                    .write_all(b"GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+                    .unwrap();
+                let mut answer = String::new();
+                other.read_to_string(&mut answer).unwrap();
+                // The oldest was ended without an answer: its time for a body was not waited for.
+                let mut of_oldest = Vec::new();
+                let _ = slow[0].read_to_end(&mut of_oldest);
+                stop.flag().store(true, std::sync::atomic::Ordering::SeqCst);
+                (answer, of_oldest)
+            });
+            accept(&listener, &server(), &cancel).await;
+            let (answer, of_oldest) = client.join().unwrap();
+            assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+            assert_eq!(of_oldest, b"");
         });
     }
 

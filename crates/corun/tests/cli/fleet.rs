@@ -228,10 +228,11 @@ fn connections_that_ask_nothing_are_few_and_end() {
         most = most.max(sockets());
         std::thread::yield_now();
     }
-    // Those that wait are let in as others end, and an answer comes at last.
+    // The oldest end as others come.
     assert_eq!(post(&address, "/elsewhere", "").0, 404);
     most = most.max(sockets());
-    assert_eq!(most, idle + 16);
+    // One that ends may still be there when the next is.
+    assert!((16..=17).contains(&(most - idle)), "{most} sockets, {idle} at first");
     drop(silent);
     child.kill().unwrap();
     child.wait().unwrap();
