@@ -110,7 +110,7 @@ fn table(document: &SimulationDocument) -> String {
 /// bound holds for plans of all that ask.
 fn lost_work_bound(document: &SimulationDocument) -> String {
     match document.lost_work_bound {
-        Some(_) if document.schedulers.iter().any(|one| one.rejected > 0) => {
+        _ if document.schedulers.iter().any(|one| one.rejected > 0) => {
             "bound: none on lost work, as programs were rejected\n".to_owned()
         }
         Some(bound) => {
@@ -121,7 +121,9 @@ fn lost_work_bound(document: &SimulationDocument) -> String {
                 shown * 100.0
             )
         }
-        None => String::new(),
+        None => {
+            "bound: none on lost work, as the programs of a moment do not fit the fleet\n".to_owned()
+        }
     }
 }
 
@@ -166,6 +168,8 @@ mod tests {
         // 0.0199 % is not 0.02 %.
         assert!(said(Some(0.000_199), 0).contains("loses less than 0.01 %"));
         assert!(!said(Some(0.0002), 1).contains("no plan"));
-        assert_eq!(said(None, 0), "");
+        let rejected = "bound: none on lost work, as programs were rejected\n";
+        assert_eq!((said(Some(0.0002), 1).as_str(), said(None, 1).as_str()), (rejected, rejected));
+        assert!(said(None, 0).contains("do not fit the fleet"));
     }
 }
