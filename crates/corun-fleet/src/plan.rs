@@ -52,10 +52,10 @@ pub struct FleetDocument {
     pub worst: Option<f64>,
     /// What a plan drawn at random is worth.
     pub expectation: Option<Expectation>,
-    /// Mean slowdown of all threads.
-    pub mean_slowdown: f64,
-    /// The slowdown of the thread that suffers most.
-    pub worst_slowdown: f64,
+    /// Mean slowdown of all threads; none where nobody has a place.
+    pub mean_slowdown: Option<f64>,
+    /// The slowdown of the thread that suffers most; none where nobody has a place.
+    pub worst_slowdown: Option<f64>,
     /// Nodes in use.
     pub nodes_used: usize,
     /// Moves made after the first placement.
@@ -318,8 +318,8 @@ impl FleetQuestion {
             optimum: optimum.map(rounded),
             worst: all.worst.map(rounded),
             expectation: expectation(&drawn),
-            mean_slowdown: rounded(mean_slowdown(fleet.nodes.iter())),
-            worst_slowdown: rounded(fleet.cost().worst),
+            mean_slowdown: mean_slowdown(fleet.nodes.iter()).map(rounded),
+            worst_slowdown: (fleet.nodes_used() > 0).then(|| rounded(fleet.cost().worst)),
             nodes_used: fleet.nodes_used(),
             moves,
             programs: self.placed(&fleet, reasons),
@@ -410,14 +410,14 @@ fn expectation(values: &[f64]) -> Option<Expectation> {
     })
 }
 
-/// Mean slowdown of the threads on some nodes; 1 where nobody runs.
-fn mean_slowdown<'a>(nodes: impl Iterator<Item = &'a crate::node::Node>) -> f64 {
+/// Mean slowdown of the threads on some nodes; none where nobody runs.
+fn mean_slowdown<'a>(nodes: impl Iterator<Item = &'a crate::node::Node>) -> Option<f64> {
     let (mut sum, mut threads) = (0.0, 0.0);
     for one in nodes.flat_map(|node| &node.residents) {
         sum += one.slowdown * one.cpus.len() as f64;
         threads += one.cpus.len() as f64;
     }
-    if threads > 0.0 { sum / threads } else { 1.0 }
+    (threads > 0.0).then(|| sum / threads)
 }
 
 fn node_figures(fleet: &Fleet) -> Vec<NodeFigures> {
@@ -430,7 +430,7 @@ fn node_figures(fleet: &Fleet) -> Vec<NodeFigures> {
             cpus_used: node.threads(),
             cpus: kind.cpus(),
             programs: node.residents.len(),
-            mean_slowdown: round(mean_slowdown(std::iter::once(node)), DIGITS),
+            mean_slowdown: round(mean_slowdown(std::iter::once(node)).unwrap_or(1.0), DIGITS),
             worst_slowdown: round(node.cost().worst, DIGITS),
         }
     })

@@ -112,16 +112,17 @@ pub struct SimulationDocument {
 pub struct SchedulerFigures {
     /// Its name.
     pub scheduler: &'static str,
-    /// Share of the work of all CPUs in use that was lost to interference, moves included.
-    pub lost_work: f64,
+    /// Share of the work of all CPUs in use that was lost to interference, moves included; none where nothing ran for any time,
+    /// as is so of all figures by time.
+    pub lost_work: Option<f64>,
     /// How much less than under `least-allocated`, as a share of that; none without it.
     pub saved: Option<f64>,
     /// Mean slowdown of the threads, over the time.
-    pub mean_slowdown: f64,
+    pub mean_slowdown: Option<f64>,
     /// The slowdown that threads exceed for 1 % of their time.
-    pub slowdown_p99: f64,
+    pub slowdown_p99: Option<f64>,
     /// Share of the threads' time in which they were slower than the bound on slowdown.
-    pub above_bound: f64,
+    pub above_bound: Option<f64>,
     /// Nodes needed for no program slower than the bound, for the programs of the busiest moment; none
     /// where four times the fleet is too few. Of `corun` and `corun-repair` these are the nodes in use after
     /// packing, of all others the smallest fleet on which the scheduler's own choices keep the bound.
@@ -230,9 +231,11 @@ impl Simulation {
         );
         let (runs, needed, (lost_work_bound, machines_bound)) = (runs?, needed?, bounds?);
         let least = runs.get(&SchedulerName::LeastAllocated);
-        let least = least.map(|one| one.lost_work).filter(|&lost| lost > 0.0);
+        let least = least.and_then(|one| one.lost_work).filter(|&lost| lost > 0.0);
         let figures = |name: &SchedulerName| SchedulerFigures {
-            saved: least.map(|least| round(1.0 - runs[name].lost_work / least, DIGITS)),
+            saved: least
+                .zip(runs[name].lost_work)
+                .map(|(least, lost)| round(1.0 - lost / least, DIGITS)),
             machines_needed: needed[&Measure::of(*name)],
             ..runs[name].clone()
         };

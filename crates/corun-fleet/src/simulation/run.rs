@@ -203,13 +203,14 @@ impl<'a> Run<'a> {
         };
         let bound = (self.simulation.settings.slowdown_bound - 1.0) / SLOWDOWN_STEP;
         let above: f64 = self.histogram[bound.round() as usize + 1..].iter().sum();
-        let share = |hours: f64| round(hours / all.max(1e-12), DIGITS);
+        let ran = all > 0.0;
+        let share = |hours: f64| ran.then(|| round(hours / all, DIGITS));
         SchedulerFigures {
             scheduler: self.scheduler.name.name(),
             lost_work: share(self.lost_h + self.moved_h),
             saved: None,
             mean_slowdown: share(self.slowdown_h),
-            slowdown_p99: round(exceeded(0.01), DIGITS),
+            slowdown_p99: ran.then(|| round(exceeded(0.01), DIGITS)),
             above_bound: share(above),
             machines_needed: None,
             rejected: self.rejected,

@@ -57,6 +57,11 @@ fn a_plan_stands_beside_the_optimum_the_worst_and_the_expectation() {
 #[test]
 fn a_program_without_a_place_is_told_after_the_plan() {
     let fixture = fixture();
+    let nobody = FLEET.split("[[program]]").next().unwrap();
+    let large = "[[program]]\nprofile = \"stream\"\ncpus = 100\n";
+    fixture.write("fleet.toml", &format!("{nobody}{large}"));
+    let ran = fixture.run(&["fleet", "place", "fleet.toml"]);
+    assert!(ran.stdout().contains("mean slowdown -, worst -, 0 nodes in use"), "{}", ran.stdout());
     fixture.write("fleet.toml", &FLEET.replace("cpus = 2\ncount = 2", "cpus = 5\ncount = 3"));
     let ran = fixture.run(&["fleet", "place", "fleet.toml"]);
     assert_eq!(ran.code(), 1);
@@ -116,6 +121,22 @@ fn a_simulation_gives_the_same_bytes_and_stays_above_its_bound() {
     }
     let least = &schedulers[0];
     assert_eq!((&least["scheduler"], &least["saved"]), (&json!("least-allocated"), &json!(0.0)));
+}
+
+/// A single arrival is the end of the simulation: nothing has run for any time.
+#[test]
+fn what_nothing_ran_for_is_unknown() {
+    let words = "fleet simulate --profiles solo.csv --node 2x-gold-6138-4c:8 --arrivals 1";
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let table = fixture().run(&words).stdout();
+    assert!(table.contains("1 arrival of "), "{table}");
+    let document = fixture().run(&[&words[..], &["--format", "json"]].concat()).stdout();
+    let document: Value = serde_json::from_str(&document).unwrap();
+    for one in document["schedulers"].as_array().unwrap() {
+        for figure in ["lost_work", "mean_slowdown", "slowdown_p99", "above_bound"] {
+            assert!(one[figure].is_null(), "{one}");
+        }
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anyhow::anyhow;
 use corun_fleet::{FleetDescription, FleetDocument, FleetQuestion};
 use corun_profile::TomlFile as _;
-use corun_report::{Columns, counted, json, print};
+use corun_report::{Columns, counted, json, or_dash, print};
 
 use crate::cli::{FleetPlaceArgs, TableFormat, model_options};
 use crate::failure::{Failure, Outcome};
@@ -79,9 +79,9 @@ fn table(document: &FleetDocument) -> String {
     text.push('\n');
     let _ = writeln!(
         text,
-        "mean slowdown {:.3}, worst {:.3}, {} in use, {}",
-        document.mean_slowdown,
-        document.worst_slowdown,
+        "mean slowdown {}, worst {}, {} in use, {}",
+        or_dash(document.mean_slowdown, 3),
+        or_dash(document.worst_slowdown, 3),
         counted(document.nodes_used, "node"),
         counted(document.moves, "move"),
     );

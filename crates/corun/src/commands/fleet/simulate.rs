@@ -52,11 +52,11 @@ pub(super) fn run(arguments: &FleetSimulateArgs) -> Outcome<String> {
 fn csv(schedulers: &[SchedulerFigures]) -> Outcome<String> {
     Columns::of(schedulers)
         .left("scheduler", |one| one.scheduler)
-        .right("lost_work", |one| one.lost_work)
+        .right("lost_work", |one| or_empty(one.lost_work))
         .right("saved", |one| or_empty(one.saved))
-        .right("mean_slowdown", |one| one.mean_slowdown)
-        .right("slowdown_p99", |one| one.slowdown_p99)
-        .right("above_bound", |one| one.above_bound)
+        .right("mean_slowdown", |one| or_empty(one.mean_slowdown))
+        .right("slowdown_p99", |one| or_empty(one.slowdown_p99))
+        .right("above_bound", |one| or_empty(one.above_bound))
         .right("machines_needed", |one| or_empty(one.machines_needed))
         .right("rejected", |one| one.rejected)
         .right("moves", |one| one.moves)
@@ -65,15 +65,16 @@ fn csv(schedulers: &[SchedulerFigures]) -> Outcome<String> {
 
 fn table(document: &SimulationDocument) -> String {
     let percent = |share: f64| format!("{:.2} %", share * 100.0);
+    let percent_or_dash = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), percent);
     let mut text = Columns::of(&document.schedulers)
         .left("scheduler", |one| one.scheduler)
-        .right("lost work", |one| percent(one.lost_work))
+        .right("lost work", |one| percent_or_dash(one.lost_work))
         .right("saved", |one| {
             one.saved.map_or_else(|| "-".to_owned(), |one| format!("{:.0} %", one * 100.0))
         })
-        .right("mean slowdown", |one| format!("{:.4}", one.mean_slowdown))
-        .right("99th percentile", |one| format!("{:.3}", one.slowdown_p99))
-        .right("above bound", |one| percent(one.above_bound))
+        .right("mean slowdown", |one| or_dash(one.mean_slowdown, 4))
+        .right("99th percentile", |one| or_dash(one.slowdown_p99, 3))
+        .right("above bound", |one| percent_or_dash(one.above_bound))
         .right("machines needed", |one| or_dash(one.machines_needed.map(|one| one as f64), 0))
         .right("rejected", |one| one.rejected)
         .right("moves", |one| one.moves)
@@ -81,8 +82,8 @@ fn table(document: &SimulationDocument) -> String {
     text.push('\n');
     let _ = writeln!(
         text,
-        "{} arrivals of {} in {:.0} hours on {} with {}, {} of them taken",
-        document.arrivals,
+        "{} of {} in {:.0} hours on {} with {}, {} of them taken",
+        counted(document.arrivals, "arrival"),
         counted(document.programs, "program"),
         document.hours,
         counted(document.nodes, "node"),
@@ -101,7 +102,11 @@ fn table(document: &SimulationDocument) -> String {
         let _ = writeln!(text, "left out of them: {left} that are slower even alone on a node");
     }
     if let Some(bound) = document.machines_bound {
-        let _ = writeln!(text, "bound: no plan needs fewer than {bound:.0} machines");
+        let _ = writeln!(
+            text,
+            "bound: no plan needs fewer than {}",
+            counted(bound.round() as usize, "machine")
+        );
     }
     text
 }
@@ -121,9 +126,8 @@ fn lost_work_bound(document: &SimulationDocument) -> String {
                 shown * 100.0
             )
         }
-        None => {
-            "bound: none on lost work, as the programs of a moment do not fit the fleet\n".to_owned()
-        }
+        None => "bound: none on lost work, as the programs of a moment do not fit the fleet\n"
+            .to_owned(),
     }
 }
 
@@ -134,11 +138,11 @@ mod tests {
     fn document(lost_work_bound: Option<f64>, rejected: usize) -> SimulationDocument {
         let scheduler = SchedulerFigures {
             scheduler: "random",
-            lost_work: 0.1,
+            lost_work: Some(0.1),
             saved: None,
-            mean_slowdown: 1.1,
-            slowdown_p99: 2.0,
-            above_bound: 0.2,
+            mean_slowdown: Some(1.1),
+            slowdown_p99: Some(2.0),
+            above_bound: Some(0.2),
             machines_needed: None,
             rejected,
             moves: 0,
