@@ -310,13 +310,13 @@ pub enum Obstacle {
 }
 
 impl Obstacle {
-    /// In words, for people.
+    /// As a sentence without its end, for people.
     pub fn words(self) -> &'static str {
         match self {
-            Self::Cpus => "too few free CPUs",
-            Self::Memory => "too little free memory",
-            Self::Spread => "as many of them as may share a node",
-            Self::NeverBeside => "a program that it must never run beside",
+            Self::Cpus => "too few CPUs are free",
+            Self::Memory => "too little memory is free",
+            Self::Spread => "there are as many of this program as may share a node",
+            Self::NeverBeside => "a program runs that this one must never run beside",
             Self::SlowdownBound => "a bound on slowdown would be broken",
         }
     }

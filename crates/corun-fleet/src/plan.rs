@@ -215,7 +215,7 @@ impl FleetQuestion {
                 }
                 Err(why) => unplaced.push(Unplaced {
                     program: asked.name.clone(),
-                    reason: format!("no node can take it; most have {}", why.words()),
+                    reason: format!("no node can take it; on most of them {}", why.words()),
                 }),
             }
         }
