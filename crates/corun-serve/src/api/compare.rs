@@ -57,6 +57,11 @@ pub(crate) async fn compare(
             let message = format!("seeds: found {seeds}, expected 1 to {MOST_SEEDS}");
             return Err(Failure::new(Part::Request, message));
         }
+        if asked.policies.as_ref().is_some_and(Vec::is_empty) {
+            let message = "policies: found none, expected at least one; without `policies` all are \
+                           compared that are for the machine";
+            return Err(Failure::new(Part::Policy, message.to_owned()));
+        }
         asked.question.check()?;
         let policies = asked.policies.as_deref().map(PolicySpec::parse_all).transpose();
         let mix = Mix::of_apps(&asked.question.apps);

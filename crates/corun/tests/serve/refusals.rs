@@ -117,6 +117,12 @@ fn bad_questions_are_refused_where_they_are_wrong() {
             "`+3`",
         ),
         ("compare", json!({ "question": on(&["sort"]), "seeds": 100_000 }), "request", "seeds"),
+        (
+            "compare",
+            json!({ "question": on(&["sort"]), "policies": [] }),
+            "policy",
+            "policies: found none",
+        ),
         ("compare", json!({ "question": on(&["sort"; 1025]) }), "programs", "at most 1024"),
         ("mix", json!({ "text": "version = 1\n[[app]]\nprofil = \"sort\"\n" }), "mix", "profil"),
         ("machine", json!({ "machine": { "file": "version = " } }), "machine", "pasted machine"),
