@@ -156,7 +156,7 @@ pub(crate) fn cpus_of(pod: &Pod, name: &str, assumed: &mut Vec<String>) -> u32 {
         };
         match asked.cpus() {
             Some(cpus) => sum += cpus,
-            None => assumed.push(format!("pod {name}: {asked:?} is no number of CPUs: left out")),
+            None => assumed.push(format!("pod {name}: {asked} is no number of CPUs: left out")),
         }
     }
     if sum <= 0.0 {

@@ -2,6 +2,7 @@
 //! names, so that fields go by their Go names. Of pods and nodes only what is looked at is read.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -98,6 +99,16 @@ pub(crate) struct Resources {
 pub(crate) enum Quantity {
     Text(String),
     Number(f64),
+}
+
+/// As it was written, a text in quotes.
+impl fmt::Display for Quantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => write!(f, "{text:?}"),
+            Self::Number(number) => write!(f, "{number}"),
+        }
+    }
 }
 
 impl Quantity {

@@ -162,6 +162,11 @@ fn what_is_not_known_keeps_no_pod_from_a_node() {
     let found = scores(&extender.prioritize(&body, NOW).unwrap().body);
     assert_eq!(found.iter().map(|one| one.1).collect::<Vec<_>>(), [10, 5, 5, 5, 5, 5, 5]);
 
+    // What was written, and not how corun holds it.
+    let owing = request(pod(json!({"corun.dev/profile": "quiet"}), json!("-3")), nodes.clone());
+    let assumed = extender.filter(&owing, NOW).unwrap().assumed;
+    let said = |one: &String| one.contains(": \"-3\" is no number of CPUs: left out");
+    assert!(assumed.iter().any(said), "{assumed:?}");
     for (notes, word) in [
         (json!(null), "has no corun.dev/profile"),
         (json!({"corun.dev/profile": "unheard-of"}), "no profile \"unheard-of\""),
