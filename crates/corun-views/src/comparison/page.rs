@@ -123,14 +123,21 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 fn lead(page: &ComparisonPage<'_>) -> Markup {
     let Some(best) = page.best_policy() else { return html! {} };
     let worst = page.of_kind(RowKind::Worst);
+    let is_better = best.above_optimal_percent.is_some_and(|above| above < -0.05);
     html! {
         p.lead {
-            strong { (best.policy) } " comes closest: on average its programs take "
+            strong { (best.policy) }
+            @if is_better { " does better than the best placement " (page.known()) }
+            @else { " comes closest" }
+            ": on average its programs take "
             strong { (format!("{:.3} times", best.mean_slowdown)) } " as long as alone"
             @if let Some(above) = best.above_optimal_percent {
                 ", " strong { (percent(above.abs())) } " "
-                @if above < -0.05 { "below" } @else { "above" }
-                " the best placement " (page.known())
+                @if is_better { "less than there" } @else { "above the best placement " (page.known()) }
+            }
+            // What was found may not be the best.
+            @if is_better && page.bounds_proven() {
+                ", as it moves programs while they run and a placement stays"
             }
             "."
             @if let Some(cost) = worst.and_then(|entry| entry.above_optimal_percent) {
@@ -306,6 +313,18 @@ pub(crate) mod tests {
         for word in ["http://", "https://", "<script", "<img", "@import", "<link"] {
             assert!(!page.contains(word), "{word}");
         }
+    }
+
+    #[test]
+    fn a_policy_that_beats_the_best_placement_is_said_to_and_why() {
+        let better = |comparison: &mut Comparison| {
+            let policies = comparison.policies.iter_mut();
+            policies.for_each(|row| row.above_optimal_percent = Some(-0.3));
+        };
+        let page = with_page(better, |page| page.render());
+        assert!(page.contains("does better than the best placement there is: on average"));
+        assert!(page.contains("less than there, as it moves programs while they run"));
+        assert!(!page.contains("comes closest"));
     }
 
     #[test]
