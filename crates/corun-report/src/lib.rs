@@ -6,6 +6,7 @@
 
 mod document;
 mod file;
+mod labels;
 mod page;
 mod plot;
 mod table;

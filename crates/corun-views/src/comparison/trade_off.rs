@@ -26,7 +26,7 @@ pub(crate) fn of(page: &ComparisonPage<'_>) -> Markup {
     section("trade-off", "Throughput against unfairness", &about, &trade_off(&points, &frontier))
 }
 
-/// Bounds and the policy that comes closest have their names beside them: all names would hide one another.
+/// Bounds and the best policy have their names beside them; others where there is room, as all names would hide one another.
 fn point(row: &ComparisonRow, best: Option<&str>) -> Option<TradeOffPoint> {
     let kind = match row.kind {
         RowKind::Policy => TradeOffKind::Policy,
