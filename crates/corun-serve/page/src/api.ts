@@ -305,6 +305,15 @@ export class Refusal extends Error {
   }
 }
 
+/** The text of a file that was chosen. */
+export async function textOf(file: File): Promise<string> {
+  try {
+    return await file.text();
+  } catch {
+    throw new Refusal("page", `${file.name} cannot be read: it was moved or changed since it was chosen, or is not yours to read.`, ["choose it again"]);
+  }
+}
+
 const GONE = "The server does not answer: corun serve has ended or was started anew. What you see stays; " +
   "open the link that the new corun serve prints.";
 

@@ -1,7 +1,7 @@
 // What is asked about: machine, programs, own files.
 
 import { useRef, useState } from "preact/hooks";
-import { ask, type MachineEntry, type ProgramEntry } from "./api";
+import { ask, textOf, type MachineEntry, type ProgramEntry } from "./api";
 import { shown } from "./figures";
 import { Notice } from "./notice";
 import type { State } from "./state";
@@ -142,8 +142,16 @@ function OwnFile({
           Choose the file
           <input type="file" accept=".toml,text/plain"
             onChange={async (event) => {
-              const file = event.currentTarget.files?.[0];
-              if (file) setText(await file.text());
+              const input = event.currentTarget;
+              const file = input.files?.[0];
+              if (!file) return;
+              setFault(null);
+              try {
+                setText(await textOf(file));
+              } catch (error) {
+                input.value = "";
+                setFault(error);
+              }
             }} />
         </label>
         <label class="field">

@@ -1,7 +1,7 @@
 // The view that sets two live recordings side by side: before a change and after it.
 
 import { useEffect, useState } from "preact/hooks";
-import { ask, Refusal, type ComparedFigure, type ComparedProgram, type ComparedRecordings, type RecordingFacts } from "./api";
+import { ask, Refusal, textOf, type ComparedFigure, type ComparedProgram, type ComparedRecordings, type RecordingFacts } from "./api";
 import { counted, fixed, percent, perSecond, shown, size, traffic } from "./figures";
 import { Notice } from "./notice";
 import { BeforeAfter } from "./plots";
@@ -63,10 +63,18 @@ export function Recordings() {
   }, [files]);
 
   const choose = (side: Side) => async (event: { currentTarget: HTMLInputElement }) => {
-    const file = event.currentTarget.files?.[0];
+    const input = event.currentTarget;
+    const file = input.files?.[0];
     if (!file) return;
-    const read = { name: file.name, text: await file.text() };
-    setFiles((now) => ({ ...now, [side]: read }));
+    setFault(null);
+    try {
+      const read = { name: file.name, text: await textOf(file) };
+      setFiles((now) => ({ ...now, [side]: read }));
+    } catch (error) {
+      // The same file can be chosen again.
+      input.value = "";
+      setFault(error);
+    }
   };
   const busy = files.before && files.after && !compared && !fault;
   const program = compared?.programs.find((one) => one.program === chosen) ?? compared?.programs[0] ?? null;

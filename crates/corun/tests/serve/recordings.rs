@@ -126,6 +126,18 @@ fn two_recordings_stand_side_by_side() {
     choose(&browser, "after", wrong.to_str().unwrap());
     browser.wait("document.querySelector('.notice')?.innerText.includes('after: line 1: this is no recording')");
     assert_eq!(browser.evaluate("document.querySelectorAll('.changes').length"), 0);
+    // One that was chosen and is gone by then: a browser reads a file when it is asked for its text.
+    let gone =
+        "File.prototype.text = () => Promise.reject(new DOMException('gone', 'NotFoundError')); 0";
+    browser.evaluate(gone);
+    let said = "includes('before.corun cannot be read')";
+    choose(&browser, "before", &before);
+    browser.wait(&format!("document.querySelector('.notice')?.innerText.{said}"));
+    browser.evaluate("location.hash = '#view=what-if&machine=xeon-x5365&apps=sort,xz'; 0");
+    browser.wait("document.querySelector('.controls > button')");
+    browser.evaluate("[...document.querySelectorAll('.controls > button')].at(-1).click()");
+    browser.choose("dialog input[type=file]", &before);
+    browser.wait(&format!("document.querySelector('dialog .notice')?.innerText.{said}"));
 }
 
 #[test]
