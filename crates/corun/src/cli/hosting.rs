@@ -247,7 +247,10 @@ pub(crate) struct CheckConfigArgs {
     /// The configuration [default: /etc/corun/config.toml]
     #[arg(value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    /// The same, as the daemon takes it
+    #[arg(long = "config", value_name = "FILE", conflicts_with = "config")]
+    pub(crate) named: Option<PathBuf>,
     /// Write one to start from
-    #[arg(long, conflicts_with = "config")]
+    #[arg(long, conflicts_with_all = ["config", "named"])]
     pub(crate) example: bool,
 }

@@ -12,7 +12,8 @@ pub(super) fn check(arguments: &CheckConfigArgs) -> Outcome<String> {
     if arguments.example {
         return Ok(EXAMPLE.to_owned());
     }
-    corun_daemon::check(arguments.config.as_deref().unwrap_or(Path::new(DEFAULT_PATH)))
+    let path = arguments.config.as_deref().or(arguments.named.as_deref());
+    corun_daemon::check(path.unwrap_or(Path::new(DEFAULT_PATH)))
 }
 
 pub(super) fn run(arguments: &DaemonArgs) -> Outcome<String> {

@@ -329,4 +329,7 @@ fn a_configuration_is_checked_before_use() {
     let good = check(&fixture.path("good.toml"));
     let said = String::from_utf8_lossy(&good.stdout).into_owned();
     assert!(said.contains("good: di on this-machine, 1 program, only logs"), "{said}");
+    let mut named = corun();
+    let named = named.args(["check-config", "--config"]).arg(fixture.path("good.toml"));
+    assert_eq!(String::from_utf8_lossy(&named.output().unwrap().stdout), said);
 }
