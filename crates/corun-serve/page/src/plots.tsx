@@ -178,14 +178,16 @@ export function BeforeAfter({ title, text, before, after, seconds }: {
     <figure class="plotted">
       <figcaption>{title}</figcaption>
       <svg ref={drawn} height={HEIGHT} viewBox={`0 0 ${wide} ${HEIGHT}`} role="img" aria-label={`${title}: ${([["before", before], ["after", after]] as const).map(words).join("; ")}`}>
-        {[0, 0.5, 1].map((part) => (
-          <g key={part}>
-            <line class="grid" x1={left} x2={wide - 10} y1={y(part * top)} y2={y(part * top)} />
-            <text class="tick" x={left - 5} y={y(part * top) + 4} text-anchor="end">{text(part * top)}</text>
-            <text class="tick" x={x(part * longest)} y={HEIGHT - BOTTOM + 13} text-anchor={part === 0 ? "start" : part === 1 ? "end" : "middle"}>
-              {(part * longest).toFixed(longest < 10 ? 1 : 0)} s
-            </text>
+        {ticks(top).map((value) => (
+          <g key={value}>
+            <line class="grid" x1={left} x2={wide - 10} y1={y(value)} y2={y(value)} />
+            <text class="tick" x={left - 5} y={y(value) + 4} text-anchor="end">{text(value)}</text>
           </g>
+        ))}
+        {[0, 0.5, 1].map((part) => (
+          <text key={part} class="tick" x={x(part * longest)} y={HEIGHT - BOTTOM + 13} text-anchor={part === 0 ? "start" : part === 1 ? "end" : "middle"}>
+            {(part * longest).toFixed(longest < 10 ? 1 : 0)} s
+          </text>
         ))}
         {lines(before, seconds[0]).map((points) => <polyline key={points} class="curve before" points={points} />)}
         {lines(after, seconds[1]).map((points) => <polyline key={points} class="curve" points={points} />)}
