@@ -106,8 +106,9 @@ impl Sources<'_> {
         from.iter().map(|name| Ok(self.library.get(name.trim())?.name.clone())).collect()
     }
 
-    fn has_room(&self, found: usize) -> Result {
-        if found <= self.most {
+    /// Before mixes are made: a generator may ask for more than memory holds.
+    fn has_room(&self, mixes: &[NamedMix], more: usize) -> Result {
+        if mixes.len().saturating_add(more) <= self.most {
             return Ok(());
         }
         Err(Error::input(format!("found more than {} mixes: expected fewer", self.most))
@@ -117,11 +118,11 @@ impl Sources<'_> {
     fn combinations(&self, all: &Combinations, mixes: &mut Vec<NamedMix>) -> Result {
         let pool = self.pool(&all.from)?;
         enough(&pool, all.size, "[[combinations]]")?;
+        self.has_room(mixes, combinations_up_to(self.most, pool.len(), all.size))?;
         let mut places: Vec<usize> = (0..all.size).collect();
         loop {
             let apps = places.iter().map(|&place| pool[place].clone()).collect();
             mixes.push(self.of_apps(None, apps)?);
-            self.has_room(mixes.len())?;
             // The last place that can move on.
             let Some(moves) =
                 (0..all.size).rev().find(|&at| places[at] + all.size - at < pool.len())
@@ -139,6 +140,7 @@ impl Sources<'_> {
         let pool = self.pool(&drawn.from)?;
         let needed = if drawn.repeats { 1 } else { drawn.size };
         enough(&pool, needed, "[[random]]")?;
+        self.has_room(mixes, drawn.count)?;
         let mut random = Pcg64::seed_from_u64(drawn.seed);
         for _ in 0..drawn.count {
             let apps: Vec<String> = if drawn.repeats {
@@ -147,7 +149,6 @@ impl Sources<'_> {
                 pool.sample(&mut random, drawn.size).cloned().collect()
             };
             mixes.push(self.of_apps(None, apps)?);
-            self.has_room(mixes.len())?;
         }
         Ok(())
     }
@@ -158,6 +159,7 @@ impl Sources<'_> {
         first_machine: &Machine,
         mixes: &mut Vec<NamedMix>,
     ) -> Result {
+        self.has_room(mixes, drawn.count)?;
         let machine = match &drawn.machine {
             Some(name) => machine_at(self.folder, name)?,
             None => first_machine.clone(),
@@ -189,7 +191,6 @@ impl Sources<'_> {
             }
             apps.shuffle(&mut random);
             mixes.push(self.of_apps(None, apps)?);
-            self.has_room(mixes.len())?;
         }
         Ok(())
     }
@@ -208,11 +209,24 @@ impl Sources<'_> {
             let named = self.of_apps(None, apps).map_err(|error| {
                 error.at(|why| FileError::at(&shown, number as u64 + 1, "", why))
             })?;
+            self.has_room(mixes, 1)?;
             mixes.push(named);
-            self.has_room(mixes.len())?;
         }
         Ok(())
     }
+}
+
+/// How many sets of `size` there are among `among`, or some number above `most` where there are more.
+fn combinations_up_to(most: usize, among: usize, size: usize) -> usize {
+    let mut found: usize = 1;
+    for taken in 0..size.min(among - size) {
+        // Exact: a product of n consecutive numbers is a multiple of n!.
+        found = found.saturating_mul(among - taken) / (taken + 1);
+        if found > most {
+            break;
+        }
+    }
+    found
 }
 
 fn enough(pool: &[String], needed: usize, who: &str) -> Result {
@@ -235,6 +249,16 @@ pub(crate) fn machine_at(folder: &Path, name: &str) -> Result<Machine> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn combinations_are_counted_without_being_made() {
+        assert_eq!(combinations_up_to(1000, 4, 2), 6);
+        assert_eq!(combinations_up_to(1000, 4, 4), 1);
+        assert_eq!(combinations_up_to(1000, 20, 17), 1140);
+        assert!(combinations_up_to(1000, 50, 9) > 1000);
+        assert!(combinations_up_to(1000, usize::MAX, 9) > 1000);
+        assert!(combinations_up_to(1_000_000, 1_000_000, 500_000) > 1_000_000);
+    }
 
     #[test]
     fn too_few_programs_are_said() {

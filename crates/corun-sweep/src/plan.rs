@@ -17,6 +17,9 @@ use crate::task::{Bound, SweepTask, TaskKind};
 /// The most tasks of a sweep.
 pub(crate) const MOST_TASKS: usize = 10_000_000;
 
+/// The most mixes of a sweep, which are all in memory.
+pub(crate) const MOST_MIXES: usize = 1_000_000;
+
 /// Inputs with their contents, and the tasks that follow from them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SweepPlan {
@@ -173,7 +176,7 @@ impl SweepPlan {
             .map(|name| machine_at(folder, name))
             .collect::<Result<_>>()?;
         once(&mut machines, |machine| machine.to_toml());
-        let sources = Sources { description, folder, library: &library, most: MOST_TASKS };
+        let sources = Sources { description, folder, library: &library, most: MOST_MIXES };
         let mixes = sources.mixes(&machines[0])?;
         let profiles = profiles(&library, &mixes)?;
         let mut policies: Vec<PlannedPolicy> =

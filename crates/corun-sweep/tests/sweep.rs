@@ -250,7 +250,10 @@ fn bad_input_is_refused_with_its_place() {
     ] {
         assert!(error.contains(expected), "{error}\nlacks {expected}");
     }
-    let none = refused("machines = [\"xeon-x5365\"]\npolicies = [\"di\"]");
+    let start = "machines = [\"xeon-x5365\"]\npolicies = [\"di\"]";
+    let all = refused(&format!("{start}\n[[combinations]]\nsize = 9"));
+    assert!(all.contains("found more than 1000000 mixes"), "{all}");
+    let none = refused(start);
     assert!(none.contains("found no mix"), "{none}");
 }
 
