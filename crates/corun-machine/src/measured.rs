@@ -52,6 +52,12 @@ pub struct PredictionError {
     /// The mean of the amounts by which these were off, as a share.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_slowdown_error: Option<f64>,
+    /// First rounds that were run; `None` in files of an older corun.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<u32>,
+    /// Share of the time that others used the CPUs meanwhile; `None` in files of an older corun.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busy_share: Option<f64>,
 }
 
 /// Latencies of instructions on a core, in cycles from operand to result, and how many of a kind it begins

@@ -30,6 +30,7 @@ finished = "2026-11-22T10:00:00Z"
 programs = 46
 mean_error = 0.25
 rank_correlation = 0.9
+busy_share = 0.04
 slowdowns = 12
 mean_slowdown_error = 0.04
 
@@ -197,6 +198,7 @@ fn all_that_can_be_measured_is_read_and_written_back() {
 fn errors_in_measured_parts_name_their_field() {
     let cases = [
         ("mean_error = 0.25", "mean_error = -1.0", "prediction_error.mean_error", "found -1"),
+        ("busy_share = 0.04", "busy_share = 1.04", "prediction_error.busy_share", "found 1.04"),
         (
             "rank_correlation = 0.9",
             "rank_correlation = 2.0",

@@ -32,7 +32,7 @@ pub use agreement::{Agreement, Pair, agreement};
 pub use cache_use::CacheUse;
 pub use earlier::EarlierRun;
 pub use estimate::{Estimate, estimate};
-pub use keep::{KeepError, Kept, keep};
+pub use keep::{KeepError, Kept, Weaker, keep};
 pub use measure::{ClockUse, CoreUse, LeftOut, Measured, MeasuredGroup, MeasuredSolo, measure};
 pub use once::RunError;
 pub use plan::{ProgramGroup, RoundPlan, random_groups};

@@ -34,6 +34,9 @@ pub(super) fn machine(spec: &MachineSpec) -> Checked {
         if let Some(rank) = found.rank_correlation {
             within("prediction_error.rank_correlation".to_owned(), rank, &CORRELATION)?;
         }
+        if let Some(share) = found.busy_share {
+            within("prediction_error.busy_share".to_owned(), share, &SHARE)?;
+        }
     }
     if let Some(transfer) = &spec.line_transfer {
         each(transfer, "line_transfer", "_ns", &LATENCY_NS)?;

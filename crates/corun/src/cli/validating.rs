@@ -58,6 +58,9 @@ pub(crate) struct ValidateArgs {
     /// Run nothing: compare with the times in the JSON document of an earlier run
     #[arg(long, value_name = "FILE.json", conflicts_with_all = ["folder", "rounds", "further_rounds", "groups", "group_size", "beside", "limit_s", "seed"])]
     pub(crate) measured: Option<PathBuf>,
+    /// Note in the machine file how far predictions are off also where it has a better figure
+    #[arg(long, conflicts_with = "measured")]
+    pub(crate) force: bool,
     /// Write a page with plots of predicted against measured figures
     #[arg(long, value_name = "FILE.html")]
     pub(crate) report: Option<PathBuf>,

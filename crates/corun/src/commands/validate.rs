@@ -27,7 +27,7 @@ pub(super) fn run(arguments: &ValidateArgs) -> Outcome<String> {
         Some(earlier) => again(arguments, &library, machine, &earlier)?,
         None => {
             let found = anew(arguments, &library, machine.clone())?;
-            said(keep(&arguments.machine, &machine, &found));
+            said(keep(&arguments.machine, &machine, &found, arguments.force));
             found
         }
     };
@@ -53,6 +53,10 @@ fn said(kept: Result<Kept, KeepError>) {
         Ok(Kept::Handwritten(file)) => tell(format_args!(
             "{}: how far predictions are off is not noted there, since the file has no [measurement]; \
              corun calibrate writes one that has",
+            file.display()
+        )),
+        Ok(Kept::Weaker(file, why)) => tell(format_args!(
+            "{}: how far predictions were off stays as it is there: {why}\n  try: --force",
             file.display()
         )),
         Ok(Kept::Nowhere) => {}

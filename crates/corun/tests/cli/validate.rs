@@ -165,6 +165,18 @@ fn predictions_for_the_machine_say_how_far_they_were_off() {
     // Nor does the file have what is measured; it works.
     assert!(text.contains("not in the machine file: clock with one core busy, "), "{text}");
     assert!(document["data"]["unmeasured"].as_array().unwrap().contains(&"TLB reach".into()));
+    // A run of fewer programs does not take its place, unless told to.
+    let read = || std::fs::read_to_string(fixture.path("here.toml")).unwrap();
+    fixture.write("here.toml", &read().replace("programs = 2", "programs = 9"));
+    let again = [&validate[..], &["--machine", "here.toml"]].concat();
+    let ended = fixture.run(&again);
+    assert_eq!(ended.code(), 0, "{}", ended.stderr());
+    let why = "stays as it is there: it is of 9 programs, and this run of 2";
+    assert!(ended.stderr().contains(why), "{}", ended.stderr());
+    assert!(read().contains("programs = 9"));
+    let ended = fixture.run(&[&again[..], &["--force"]].concat());
+    assert_eq!(ended.code(), 0, "{}", ended.stderr());
+    assert!(read().contains("programs = 2"));
     // A machine that was not measured says nothing.
     let preset = ["predict", "--machine", "xeon-x5365", "--profiles", "mine"];
     let document = fixture.run(&[&preset[..], &one, &["--format", "json"]].concat()).json();
