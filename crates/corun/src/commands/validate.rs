@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use anyhow::anyhow;
 use corun_app::{Cancel, Scenario, find_machine, open_library, tell};
 use corun_linux::{NoiseMeter, Roots};
 use corun_machine::{CpuId, CpuSet, Machine, discover};
@@ -31,6 +32,11 @@ pub(super) fn run(arguments: &ValidateArgs) -> Outcome<String> {
             found
         }
     };
+    if found.alone.is_empty() {
+        let why = found.left_out.first().map(|one| format!(": {}: {}", one.name, one.why));
+        let why = format!("no program was timed{}", why.unwrap_or_default());
+        return Err(Failure::Failed(anyhow!(why)));
+    }
     if let Some(report) = &arguments.report {
         write_file(report, validation::page(&found).as_bytes())?;
     }
@@ -74,6 +80,7 @@ fn anew(arguments: &ValidateArgs, library: &Library, machine: Machine) -> Outcom
     let cpus = shared_cpus(&machine)?;
     let names: Vec<String> = profiles.iter().map(|profile| profile.name.clone()).collect();
     let scenario = Scenario::new(machine, library, &names, model_options(&arguments.model))?;
+    check_group_size(arguments, cpus.len())?;
     let plan = plan(arguments, &names, cpus.len());
     let used: CpuSet = cpus.iter().map(|&cpu| scenario.machine().cpus()[cpu].id).collect();
     let conditions = Conditions {
@@ -196,6 +203,12 @@ fn shared_cpus(machine: &Machine) -> Outcome<Vec<usize>> {
         discover(std::path::Path::new("/")).map_err(|error| Failure::Failed(error.into()))?;
     let allowed: CpuSet = here.cpu_set();
     let found = of_one_llc(machine, |cpu| allowed.contains(cpu));
+    if let Some(why) = here.difference(machine) {
+        let name = machine.name();
+        tell(format_args!(
+            "times are of this machine, and predictions of another one, {name}: {why}"
+        ));
+    }
     if found.is_empty() {
         let why = format!("{} has no CPU that this machine has", machine.name());
         return Err(Failure::input(why).hint("--machine this"));
@@ -217,6 +230,20 @@ fn of_one_llc(machine: &Machine, may_be_used: impl Fn(CpuId) -> bool) -> Vec<usi
         |&cpu: &usize| most.iter().all(|&other| other >= cpu || core(other) != core(cpu));
     let (first, rest): (Vec<usize>, Vec<usize>) = most.iter().partition(|cpu| is_first(cpu));
     first.into_iter().chain(rest).collect()
+}
+
+/// Groups that were asked for and cannot be are refused. On a machine of one CPU those of the default cannot be, either.
+fn check_group_size(arguments: &ValidateArgs, cpus: usize) -> Outcome {
+    let size = arguments.group_size;
+    if arguments.groups == 0 || size as usize <= cpus {
+        return Ok(());
+    }
+    let why = format!("groups of {size} need {size} CPUs under one LLC, there are {cpus}");
+    if cpus == 1 && size == 2 {
+        tell(format_args!("{why}: programs are timed alone"));
+        return Ok(());
+    }
+    Err(Failure::input(why).hint("--group-size of fewer").hint("--groups 0"))
 }
 
 fn plan(arguments: &ValidateArgs, names: &[String], cpus: usize) -> RoundPlan {

@@ -71,10 +71,16 @@ fn programs_are_timed_and_failures_named() {
 fn a_program_that_does_not_end_is_left_out() {
     let fixture = fixture();
     scripted(&fixture, "endless", &["sleep", "1000"]);
-    let one = ["endless", "--limit-s", "0.2", "--format", "json"];
-    let document = fixture.run(&[&VALIDATE[..], &one].concat()).json();
+    let alone = ["endless", "--limit-s", "0.2", "--svg", "plot.svg"];
+    let ended = fixture.run(&[&VALIDATE[..], &alone].concat());
+    assert_eq!(ended.code(), 1, "{}", ended.stdout());
+    let why = "no program was timed: endless: it had not ended after 0.2 s";
+    assert!(ended.stderr().contains(why), "{}", ended.stderr());
+    assert!(!fixture.path("plot.svg").exists());
+    let two = ["endless", "script", "--limit-s", "2", "--format", "json"];
+    let document = fixture.run(&[&VALIDATE[..], &two].concat()).json();
     assert_eq!(document["left_out"][0]["name"], "endless", "{document}");
-    assert_eq!(document["left_out"][0]["why"], "it had not ended after 0.2 s");
+    assert_eq!(document["left_out"][0]["why"], "it had not ended after 2 s");
 }
 
 #[test]
