@@ -80,7 +80,7 @@ fn setup(arguments: &CompareArgs) -> Outcome<ComparisonSetup> {
     let library = arguments.library.profiles.as_deref();
     let library = library.map(|path| corun_app::open_library(Some(path))).transpose()?;
     let mix = given_mix(arguments)?;
-    let machine = arguments.machine.as_deref().map(corun_app::find_machine).transpose()?;
+    let machine = arguments.machine.as_deref().map(super::predicted_machine).transpose()?;
     ComparisonSetup::new(ComparisonRequest {
         library,
         machine,

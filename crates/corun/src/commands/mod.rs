@@ -32,6 +32,9 @@ mod validate;
 mod verify;
 mod watching;
 
+use corun_app::{find_machine, tell};
+use corun_machine::{Machine, THIS_MACHINE};
+
 use crate::cli::Command;
 use crate::failure::{Failure, Outcome};
 
@@ -68,6 +71,19 @@ pub(crate) fn run(command: &Command) -> Outcome<String> {
         Command::Man(arguments) => man::run(arguments),
         Command::Study(arguments) => Err(moved(&arguments.words)),
     }
+}
+
+/// The machine that figures are predicted for. Where it is this one and was not calibrated, standard error says what is
+/// assumed of it, and which calibrated file is passed over.
+fn predicted_machine(name: &str) -> Outcome<Machine> {
+    let machine = find_machine(name)?;
+    if name == THIS_MACHINE && machine.spec().measurement.is_none() {
+        for warning in machine.warnings() {
+            tell(warning);
+        }
+        tell("not calibrated: such figures are assumed; corun calibrate measures them");
+    }
+    Ok(machine)
 }
 
 /// Says where the studies are.

@@ -1,6 +1,6 @@
 //! `corun partition`: who shares which ways of an LLC, by a policy, as given, or the best there is.
 
-use corun_app::{PartitionRequest, PartitionScenario, find_machine, open_library};
+use corun_app::{PartitionRequest, PartitionScenario, open_library};
 use corun_views::partition::{PartitionPage, csv, table};
 
 use crate::cli::{PartitionArgs, TableFormat, model_options};
@@ -15,7 +15,7 @@ pub(super) fn run(arguments: &PartitionArgs) -> Outcome<String> {
     let asked = asked(arguments);
     asked.check()?;
     let scenario = PartitionScenario::new(
-        find_machine(&arguments.machine)?,
+        super::predicted_machine(&arguments.machine)?,
         || open_library(arguments.library.profiles.as_deref()),
         &arguments.apps,
         model_options(&arguments.model),

@@ -2,8 +2,7 @@
 
 use anyhow::Context as _;
 use corun_app::{
-    PlacementDocument, PlacementMethod, Scenario, SearchProof, find_machine, open_library,
-    placement_cpus,
+    PlacementDocument, PlacementMethod, Scenario, SearchProof, open_library, placement_cpus,
 };
 use corun_views::placement::{csv, table};
 use serde::Deserialize;
@@ -20,7 +19,7 @@ pub(super) fn run(arguments: &PlaceArgs) -> Outcome<String> {
     }
     let placer = PlacementMethod::named(&arguments.policy, arguments.seed, arguments.time_limit)?;
     let programs = &arguments.programs;
-    let machine = find_machine(&programs.machine)?;
+    let machine = super::predicted_machine(&programs.machine)?;
     let library = open_library(programs.library.profiles.as_deref())?;
     let options = model_options(&arguments.model);
     let scenario = Scenario::new(machine, &library, &programs.apps, options)?;
@@ -57,7 +56,7 @@ fn on_dask(arguments: &PlaceArgs, address: &str) -> Outcome<String> {
         return Err(Failure::input(message).hint("--policy optimal, --policy worst"));
     }
     let programs = &arguments.programs;
-    let machine = find_machine(&programs.machine)?;
+    let machine = super::predicted_machine(&programs.machine)?;
     let library = open_library(programs.library.profiles.as_deref())?;
     let options = model_options(&arguments.model);
     let scenario = Scenario::new(machine, &library, &programs.apps, options)?;

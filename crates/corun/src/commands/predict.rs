@@ -1,8 +1,8 @@
 //! `corun predict`: the slowdowns of a given placement, or of those that stand for others.
 
 use corun_app::{
-    Arrangement, PlacementDocument, Scenario, SearchProof, arrangements, find_machine,
-    open_library, placement_cpus,
+    Arrangement, PlacementDocument, Scenario, SearchProof, arrangements, open_library,
+    placement_cpus,
 };
 use corun_optimal::Objective;
 use corun_report::{Columns, fixed, json, or_dash};
@@ -10,12 +10,13 @@ use corun_views::placement::{csv, data_lines, legend, mark};
 use serde::Serialize;
 
 use super::place::written;
+use super::predicted_machine;
 use crate::cli::{PredictArgs, TableFormat, model_options};
 use crate::failure::Outcome;
 
 pub(super) fn run(arguments: &PredictArgs) -> Outcome<String> {
     let programs = &arguments.programs;
-    let machine = find_machine(&programs.machine)?;
+    let machine = predicted_machine(&programs.machine)?;
     let given = if arguments.place.is_empty() {
         None
     } else {

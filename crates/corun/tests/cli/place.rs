@@ -1,5 +1,7 @@
 //! `corun predict` and `corun place`.
 
+use std::path::Path;
+
 use serde_json::Value;
 
 use crate::fixture::{Fixture, Ran, public_table};
@@ -27,6 +29,29 @@ fn a_program_alone_is_not_slowed() {
     assert!((figures(&document, "slowdown")[0] - 1.0).abs() < 1e-3, "{document}");
     assert_eq!(document["policy"], Value::Null);
     assert_eq!(document["llc"][0], 0);
+}
+
+/// The calibrated file that counts before that of all users is not this machine's.
+#[test]
+fn what_is_assumed_of_this_machine_is_said() {
+    if Path::new("/var/lib/corun/this-machine.toml").exists() {
+        println!("skipped: this machine is calibrated for all users");
+        return;
+    }
+    let fixture = Fixture::new();
+    let predict = || fixture.run(&["predict", "--machine", "this", "--apps", "xz", "--place", "0"]);
+    let bare = predict();
+    assert_eq!(bare.code(), 0, "{}", bare.stderr());
+    assert_eq!(bare.stderr().matches("corun calibrate measures them").count(), 1);
+    assert!(bare.stderr().contains("memory bandwidth is unknown: "), "{}", bare.stderr());
+    assert!(!bare.stderr().contains("passed over"), "{}", bare.stderr());
+    std::fs::create_dir(fixture.path("corun")).unwrap();
+    let other = fixture.run(&["topology", "--machine", "i7-2600", "--format", "toml"]).done();
+    fixture.write("corun/this-machine.toml", &other);
+    let passed = predict();
+    assert_eq!(passed.code(), 0, "{}", passed.stderr());
+    assert_eq!(passed.stderr().matches("describes another machine").count(), 1);
+    assert_eq!(passed.stdout(), bare.stdout());
 }
 
 #[test]
