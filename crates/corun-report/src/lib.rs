@@ -16,7 +16,7 @@ mod wording;
 pub use corun_app::counted;
 pub use corun_app::round;
 pub use document::{csv_rows, json};
-pub use file::{check_target, write_file};
+pub use file::{check_target, check_targets, write_file};
 pub use page::{document, figures_table, folded, foot, head, scrolled, section};
 pub use plot::{Axis, COLOURS, Colour, Ends, Mark, Panel, Plot, Series};
 pub use table::{Align, Columns, or_dash, or_empty, table};

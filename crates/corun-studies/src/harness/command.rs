@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use corun_app::{Cancel, Error, Result};
 use corun_cli::{TableFormat, UsageError};
-use corun_report::{check_target, json, write_file};
+use corun_report::{check_target, check_targets, json, write_file};
 
 use super::Study;
 use super::inputs::{Programs, StudyInputs};
@@ -143,9 +143,7 @@ fn document(page: &Page) -> Result<String> {
 /// Runs one study and writes its page as asked.
 fn one(study: &Study, options: &ArgMatches) -> Result<String> {
     let output = OutputArgs::from_arg_matches(options).map_err(Error::failed)?;
-    for path in [&output.report, &output.svg].into_iter().flatten() {
-        check_target(path)?;
-    }
+    check_targets([&output.report, &output.svg].into_iter().flatten())?;
     let count = seeds(options).or(study.seeds).unwrap_or(1);
     let inputs =
         StudyInputs::new(profiles(options), count, ArgMatches::default(), Cancel::on_signal()?)?;

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::cli::{CalibrateArgs, DocumentFormat};
 use crate::failure::{Failure, Outcome};
-use corun_report::{check_target, json, write_file};
+use corun_report::{check_targets, json, write_file};
 
 /// Steps of the progress bar.
 const STEPS: u64 = 1000;
@@ -32,9 +32,7 @@ struct CalibrationDocument<'a> {
 
 pub(super) fn run(arguments: &CalibrateArgs) -> Outcome<String> {
     let output = output_file(arguments)?;
-    if let Some(report) = &arguments.report {
-        check_target(report)?;
-    }
+    check_targets([&output].into_iter().chain(&arguments.report))?;
     let found = discover(Path::new("/")).map_err(|error| Failure::Failed(error.into()))?;
     let old = Some(&output).filter(|path| path.exists()).map(|path| Machine::load(path));
     if !arguments.force
@@ -68,17 +66,15 @@ pub(super) fn run(arguments: &CalibrateArgs) -> Outcome<String> {
 
 /// Where the machine file goes; folders of the two usual places are made.
 fn output_file(arguments: &CalibrateArgs) -> Outcome<PathBuf> {
-    let path = match (&arguments.output, arguments.system) {
-        (Some(path), _) => path.clone(),
-        (None, true) => made_folder_of(system_machine_file())?,
+    match (&arguments.output, arguments.system) {
+        (Some(path), _) => Ok(path.clone()),
+        (None, true) => made_folder_of(system_machine_file()),
         (None, false) => made_folder_of(user_machine_file().ok_or_else(|| {
             Failure::input("neither XDG_DATA_HOME nor HOME says where the user's files are")
                 .hint("--system, for all users")
                 .hint("--output FILE.toml")
-        })?)?,
-    };
-    check_target(&path)?;
-    Ok(path)
+        })?),
+    }
 }
 
 fn made_folder_of(path: PathBuf) -> Outcome<PathBuf> {

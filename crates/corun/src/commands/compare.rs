@@ -15,14 +15,12 @@ use corun_views::comparison::{ComparisonPage, csv, long_csv, table};
 use crate::cli::{CompareArgs, TableFormat, model_options};
 use crate::failure::{Failure, Outcome};
 use corun_app::Cancel;
-use corun_report::{check_target, json, write_file};
+use corun_report::{check_targets, json, write_file};
 
 pub(super) use corun_app::{Comparison, ComparisonOutcome};
 
 pub(super) fn run(arguments: &CompareArgs) -> Outcome<String> {
-    for path in [&arguments.report, &arguments.trace, &arguments.long].into_iter().flatten() {
-        check_target(path)?;
-    }
+    check_targets([&arguments.report, &arguments.trace, &arguments.long].into_iter().flatten())?;
     let objective = arguments.objective.objective();
     if arguments.report.is_some() && objective != Objective::MeanSlowdown {
         let message = "--report draws mean slowdowns, which --objective sets aside";

@@ -18,14 +18,13 @@ use corun_trace::{
 use self::progress::{Limits, ProgressLine};
 use crate::cli::{CachesArgs, ProfileArgs};
 use crate::failure::{Failure, Outcome};
-use corun_report::{check_target, engineering, size};
+use corun_report::{check_targets, engineering, size};
 
 /// The program has our standard output, so all that we say goes to stderr.
 pub(super) fn run(arguments: &ProfileArgs) -> Outcome<String> {
-    check_target(&arguments.output)?;
-    for path in arguments.trace.iter().chain(&arguments.instruction_trace) {
-        check_target(path)?;
-    }
+    let traces = arguments.trace.iter().chain(&arguments.instruction_trace);
+    check_targets(traces.chain([&arguments.output]))?;
+    check_replaced(&arguments.output)?;
     let mut request = Request::new(arguments.command.clone());
     request.name = arguments.name.clone().or_else(|| stem(&arguments.output));
     request.program = arguments.program.clone().unwrap_or_default();
@@ -55,6 +54,22 @@ pub(super) fn run(arguments: &ProfileArgs) -> Outcome<String> {
         _ if code == 0 => Ok(String::new()),
         _ => Err(Failure::Program(code)),
     }
+}
+
+/// The largest file that is looked into.
+const MOST_PROFILE_BYTES: u64 = 16 << 20;
+
+/// A profile takes the place of a profile, and of an empty file, but of nothing else: the program's own input, for instance.
+fn check_replaced(path: &Path) -> Outcome {
+    let Some(there) = path.metadata().ok().filter(|there| there.is_file() && there.len() > 0)
+    else {
+        return Ok(());
+    };
+    if there.len() <= MOST_PROFILE_BYTES && Profile::load(path).is_ok() {
+        return Ok(());
+    }
+    let why = format!("{} stays as it is: it is no profile", path.display());
+    Err(Failure::input(why).hint("--output another file"))
 }
 
 /// The file's stem, where that can be a profile's name: what is typed after `--apps` then.

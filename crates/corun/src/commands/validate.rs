@@ -15,12 +15,10 @@ use corun_views::validation;
 
 use crate::cli::{DocumentFormat, ValidateArgs, model_options};
 use crate::failure::{Failure, Outcome};
-use corun_report::{check_target, json, write_file};
+use corun_report::{check_targets, json, write_file};
 
 pub(super) fn run(arguments: &ValidateArgs) -> Outcome<String> {
-    for target in [&arguments.report, &arguments.svg].into_iter().flatten() {
-        check_target(target)?;
-    }
+    check_targets([&arguments.report, &arguments.svg].into_iter().flatten())?;
     let earlier = arguments.measured.as_deref().map(EarlierRun::read).transpose()?;
     let library = open_library(arguments.profiles.as_deref())?;
     let machine = find_machine(&arguments.machine)?;

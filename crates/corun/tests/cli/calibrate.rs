@@ -57,6 +57,8 @@ fn a_file_that_somebody_wrote_or_a_better_one_stays() {
 
     fixture.write("mine.toml", &measured_before(false, 0.0));
     fixture.run(&QUICK).refused(&["whole calibration", "--force", "--output"]);
+    let same = fixture.run(&[&QUICK[..], &["--force", "--report", "mine.toml"]].concat());
+    same.refused(&["mine.toml: found for two outputs"]);
 }
 
 /// A file of this machine that was calibrated before, quickly or not, while others kept this share of its CPUs busy.

@@ -269,6 +269,9 @@ fn an_output_that_cannot_be_written_is_refused_before_the_program_runs() {
     fs::create_dir(fixture.path("folder")).unwrap();
     let to = |output: &str| fixture.run(&["profile", "-o", output, "--", "touch", "ran"]);
     to("folder").refused(&["folder is a folder: expected a file"]);
+    to("solo.csv").refused(&["solo.csv stays as it is: it is no profile", "--output"]);
+    let one = ["profile", "-o", "p", "--trace", "./p", "--", "touch", "ran"];
+    fixture.run(&one).refused(&["p: found for two outputs"]);
     // Nobody can make a file here, root included.
     let ran = to("/proc/p.toml");
     assert_eq!(ran.code(), 1);

@@ -100,6 +100,13 @@ fn what_cannot_be_run_is_refused() {
     let both = ["validate", "--measured", "other.json", "--rounds", "2"];
     fixture.run(&both).refused(&["cannot be used with"]);
     fixture.run(&[&VALIDATE[..], &["nobody"]].concat()).refused(&["nobody"]);
+    let same = ["--report", "one.html", "--svg", "./one.html"];
+    fixture.run(&[&VALIDATE[..], &same].concat()).refused(&["one.html", "two outputs"]);
+    fixture.write("two.toml", &beside_neighbours([1.0, 0.9, 0.4]));
+    let of_three = ["--machine", "two.toml", "--group-size", "3"];
+    let none = fixture.run(&[&VALIDATE[..5], &of_three].concat());
+    none.refused(&["groups of 3 need 3 CPUs under one LLC, there are "]);
+    assert!(none.stderr().contains("predictions of another one, here: "), "{}", none.stderr());
     let mut partial = Library::shipped().unwrap().get("gzip").unwrap().clone();
     let ProfileData::Recording(recording) = &mut partial.data else { unreachable!() };
     recording.origin.complete = false;
