@@ -115,6 +115,9 @@ fn field_name(path: &[PathStep]) -> String {
 /// instruction, which no program but one long string instruction comes near.
 pub(crate) const MOST_PKI: f64 = 1e9;
 
+/// The most instructions a cycle that are taken for a figure: far beyond any core.
+const MOST_IPC: f64 = 100.0;
+
 /// What a number must be.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Expected {
@@ -124,6 +127,8 @@ pub(crate) enum Expected {
     PerThousand,
     /// A finite number > 0.
     Positive,
+    /// Instructions per cycle: above 0, at most [`MOST_IPC`].
+    Ipc,
     /// 0 to 1.
     Share,
     /// Above 0, at most 1.
@@ -139,6 +144,7 @@ impl Expected {
                 Self::Rate => value >= 0.0,
                 Self::PerThousand => (0.0..=MOST_PKI).contains(&value),
                 Self::Positive => value > 0.0,
+                Self::Ipc => value > 0.0 && value <= MOST_IPC,
                 Self::Share => (0.0..=1.0).contains(&value),
                 Self::NonzeroShare => value > 0.0 && value <= 1.0,
                 Self::AtLeastOne => (1.0..=1e6).contains(&value),
@@ -150,6 +156,7 @@ impl Expected {
             Self::Rate => "a number >= 0",
             Self::PerThousand => "a number from 0 to 1e9",
             Self::Positive => "a number > 0",
+            Self::Ipc => "a number above 0 and at most 100",
             Self::Share => "a share from 0 to 1",
             Self::NonzeroShare => "a share above 0 and at most 1",
             Self::AtLeastOne => "a number from 1 to 1e6",
@@ -203,6 +210,8 @@ mod tests {
             (Expected::PerThousand, 1e9, 1.1e9),
             (Expected::PerThousand, 0.0, -0.1),
             (Expected::Positive, 0.1, 0.0),
+            (Expected::Ipc, 100.0, 101.0),
+            (Expected::Ipc, 0.1, 0.0),
             (Expected::Share, 1.0, 1.1),
             (Expected::NonzeroShare, 1.0, 0.0),
             (Expected::AtLeastOne, 1.0, 0.9),

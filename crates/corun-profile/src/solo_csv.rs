@@ -27,6 +27,9 @@ pub(crate) const COLUMNS: [&str; FIGURES + 2] = [
     "stalls_store_buf",
 ];
 
+/// The place of `llcmpki` among [`COLUMNS`].
+const LLC_MISSES: usize = 4;
+
 /// A row and the byte at which it begins.
 struct Found {
     byte: usize,
@@ -96,7 +99,9 @@ fn read_programs(text: &str, file: &str) -> Result<Programs, FileError> {
             *value = read_figure(text, TableFigures::expected(figure))
                 .map_err(|why| at(figure + 2, why))?;
         }
-        let found = Found { byte, figures: TableFigures::from_array(values) };
+        let figures = TableFigures::from_array(values);
+        figures.check_misses().map_err(|why| at(LLC_MISSES, why))?;
+        let found = Found { byte, figures };
         if let Some(before) = programs.entry(name.to_owned()).or_default().insert(ways, found) {
             let why = format!(
                 "found the row of {name:?} with {ways} ways again, first on line {}",

@@ -201,8 +201,9 @@ impl TableFigures {
     /// What the figure at a place in the order must be: a program runs, so its IPC is above 0.
     pub(crate) fn expected(place: usize) -> Expected {
         match FIGURE_NAMES[place] {
-            "ipc" => Expected::Positive,
+            "ipc" => Expected::Ipc,
             name if name.starts_with("stalls_") => Expected::Share,
+            name if name.ends_with("_pki") || name.ends_with("_pkc") => Expected::PerThousand,
             _ => Expected::Rate,
         }
     }
@@ -213,7 +214,20 @@ impl TableFigures {
         for (place, value) in self.to_array().into_iter().enumerate() {
             Self::expected(place).check(FIGURE_NAMES[place], value)?;
         }
-        Ok(())
+        self.check_misses().map_err(|why| Fault::here(why).under(PathStep::Key("llc_misses_pki")))
+    }
+
+    /// What misses the LLC was asked of it. Counters are sampled one after the other, so that misses may come out somewhat
+    /// above references.
+    ///
+    /// # Errors
+    /// In words, where they are far above.
+    pub(crate) fn check_misses(&self) -> Result<(), String> {
+        let (misses, references) = (self.llc_misses_pki, self.llc_references_pki);
+        if misses <= 2.0 * references + 1.0 {
+            return Ok(());
+        }
+        Err(format!("found {misses} misses of {references} references, expected no more misses"))
     }
 
     fn between(self, other: Self, part: f64) -> Self {
