@@ -20,8 +20,13 @@ impl Machine {
     pub fn from_toml(text: &str, file: &str) -> Result<Self, MachineError> {
         let spec: MachineSpec = toml::from_str(text).map_err(|error| MachineError::Invalid {
             file: file.to_owned(),
-            place: error.span().map(|span| place_of(text, &span)).unwrap_or_default(),
-            why: error.message().to_owned(),
+            // What the whole file lacks is at no key.
+            place: error
+                .span()
+                .filter(|span| *span != (0..0))
+                .map(|span| place_of(text, &span))
+                .unwrap_or_default(),
+            why: in_words(error.message()),
         })?;
         Self::from_spec(spec).map_err(|error| MachineError::Invalid {
             file: file.to_owned(),
@@ -60,6 +65,24 @@ impl Machine {
         text.push_str(&toml::to_string(self.spec()).unwrap_or_default());
         text
     }
+}
+
+/// A parser's message that names types of Rust's, in words.
+fn in_words(message: &str) -> String {
+    let Some((found, expected)) = message.rsplit_once(", expected ") else {
+        return message.to_owned();
+    };
+    let words = match expected {
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number".to_owned(),
+        "f64" => "a number".to_owned(),
+        "a sequence" => "a list".to_owned(),
+        "a map" => "a table".to_owned(),
+        other if other.starts_with("struct ") => "a table".to_owned(),
+        other => other.replace("a tuple of size ", "a list of "),
+    };
+    let found = found.replace("` as i128", "`").replace(" as i128", "");
+    let found = found.replace("type: map", "type: table").replace("type: sequence", "type: list");
+    format!("{found}, expected {words}")
 }
 
 fn line_at(text: &str, byte: usize) -> usize {

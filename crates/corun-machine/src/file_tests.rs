@@ -205,11 +205,28 @@ fn duplicates_and_missing_parts_are_told() {
     assert!(twice("name = \"m\"").contains("duplicate"));
     let nodes = GOOD.replace("kind = \"package\"", "kind = \"numa-node\"\ncount = 2\nos_index = 4");
     assert!(place_and_why(&nodes).1.contains("two NUMA nodes with number 4"));
-    assert!(place_and_why("version = 1").1.contains("missing field"));
+    let (place, why) = place_and_why("version = 1");
+    assert!(why.contains("missing field `name`"), "{why}");
+    assert_eq!(place, Place::default(), "no key that is there");
     assert!(place_and_why("version = ").0.line.is_some());
     let (place, why) = place_and_why(&GOOD.replace("size_kib = 512\n", ""));
     assert_eq!(place.line, Some(22), "{why}");
     assert_eq!(place.field.as_deref(), Some("object[0].object[0].size_kib"));
+}
+
+#[test]
+fn no_type_of_rusts_is_named() {
+    for (from, to, expected) in [
+        ("= 2000.0", "= \"2600\"", "expected a number"),
+        ("threads = 2", "threads = 2.5", "expected a whole number"),
+        ("threads = 2", "threads = 99999999999999999999", "expected a whole number"),
+        ("[[90.0]]", "90.0", "expected a list"),
+        ("offline_cpus = \"9\"", "[spread]\ntree = [1]\n", "expected a list of 2"),
+        ("[[core_type]]", "[core_type]", "invalid type: table, expected a list"),
+    ] {
+        let (_, why) = place_and_why(&GOOD.replacen(from, to, 1));
+        assert!(why.contains(expected) && !why.contains("i128"), "{to}: {why}");
+    }
 }
 
 #[test]

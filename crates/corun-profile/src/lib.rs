@@ -42,4 +42,4 @@ pub use recording::{
 pub use service::Service;
 pub use solo_csv::{export_csv, import_csv};
 pub use solo_table::{Extension, MeasuredOn, SoloReading, SoloRow, SoloTable, TableFigures};
-pub use toml_document::{TomlDocument, TomlFile};
+pub use toml_document::{TomlDocument, TomlFile, in_words, json_in_words};

@@ -90,6 +90,8 @@ impl<'t> TomlDocument<'t> {
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, FileError> {
         toml::from_str(self.text).map_err(|error| {
             let span = error.span();
+            // What the whole document lacks is at no key.
+            let span = span.filter(|span| *span != (0..0));
             let field = span.as_ref().map(|span| self.field_at(span)).unwrap_or_default();
             let why = in_words(&one_line(error.message()));
             FileError { field, ..self.error(span, why) }
@@ -207,20 +209,53 @@ fn search_value(
     }
 }
 
-/// A message that names a type of Rust's as what is expected, in words.
-fn in_words(message: &str) -> String {
+/// A parser's message that names types of Rust's, in words.
+pub fn in_words(message: &str) -> String {
     let Some((found, expected)) = message.rsplit_once(", expected ") else {
         return message.to_owned();
     };
     let words = match expected {
-        "u8" | "u16" | "u32" | "u64" | "usize" | "i32" | "i64" => "a whole number",
-        "f32" | "f64" => "a number",
-        other => other,
+        "u8" | "u16" | "u32" | "u64" | "usize" | "i32" | "i64" => "a whole number".to_owned(),
+        "f32" | "f64" => "a number".to_owned(),
+        "a sequence" => "a list".to_owned(),
+        "a map" => "a table".to_owned(),
+        other if other.starts_with("struct ") => "a table".to_owned(),
+        other => other.replace("a tuple of size ", "a list of "),
     };
+    let found = found.replace("` as i128", "`").replace(" as i128", "");
+    let found = found.replace("type: map", "type: table").replace("type: sequence", "type: list");
     format!("{found}, expected {words}")
+}
+
+/// What a reader of JSON finds wrong, in words and without its place.
+pub fn json_in_words(error: &impl std::fmt::Display) -> String {
+    let text = error.to_string();
+    in_words(text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what))
 }
 
 /// A parser's message on one line.
 fn one_line(message: &str) -> String {
     message.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_type_of_rusts_is_named() {
+        for (message, words) in [
+            ("found, expected u32", "found, expected a whole number"),
+            ("integer `9` as i128, expected u32", "integer `9`, expected a whole number"),
+            ("length 1, expected a tuple of size 2", "length 1, expected a list of 2"),
+            ("invalid type: map, expected a sequence", "invalid type: table, expected a list"),
+            ("unit, expected struct Line with 6 elements", "unit, expected a table"),
+            ("unknown field `a`, expected `b`", "unknown field `a`, expected `b`"),
+        ] {
+            assert_eq!(in_words(message), words);
+        }
+        let error = serde_json::from_str::<u32>("\"a\"").unwrap_err();
+        let words = "invalid type: string \"a\", expected a whole number";
+        assert_eq!(json_in_words(&error), words);
+    }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use corun_app::Error;
-use corun_profile::MixSource;
+use corun_profile::{MixSource, json_in_words};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyMapping, PyString, PyTuple};
@@ -68,7 +68,7 @@ impl Mix {
     fn _from_json(text: &str) -> PyResult<Self> {
         let wrong = |why: String| raised(Error::input(format!("mix: {why}")));
         let own: corun_profile::Mix =
-            serde_json::from_str(text).map_err(|error| wrong(without_place(&error)))?;
+            serde_json::from_str(text).map_err(|error| wrong(json_in_words(&error)))?;
         own.check().map_err(|fault| wrong(fault.to_string()))?;
         Ok(Self { own, source: None })
     }
@@ -124,10 +124,4 @@ fn entry<'py>(app: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
         entry.update(app.cast::<PyMapping>()?)?;
     }
     Ok(entry)
-}
-
-/// What is wrong, without the line and column of a text that nobody typed.
-fn without_place(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    text.rsplit_once(" at line ").map_or(text.clone(), |(what, _)| what.to_owned())
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use corun_app::{Error, Result};
 use corun_calibrate::NeighbourUse;
 use corun_linux::Noise;
+use corun_profile::json_in_words;
 use serde::Deserialize;
 
 use crate::{
@@ -59,7 +60,8 @@ impl EarlierRun {
         let text = std::fs::read_to_string(path)
             .map_err(|error| Error::input(format!("{}: {error}", path.display())))?;
         serde_json::from_str(&text).map_err(|error| {
-            let why = format!("{}: no document of corun validate: {error}", path.display());
+            let (line, why) = (error.line(), json_in_words(&error));
+            let why = format!("{}:{line}: no document of corun validate: {why}", path.display());
             Error::input(why).hint("what corun validate --format json prints")
         })
     }

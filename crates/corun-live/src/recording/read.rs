@@ -7,6 +7,7 @@ use std::sync::Arc;
 use corun_linux::{Task, TaskFacts, escape_controls};
 use corun_machine::Machine;
 use corun_policy::{Nanoseconds, WaysCurve};
+use corun_profile::json_in_words;
 use serde::Deserialize;
 
 use super::line::{HeaderLine, SampleLine, ThreadLine};
@@ -78,7 +79,7 @@ impl LiveRecording {
             let number = lines.number;
             let at = |why: String| RecordingError::Line { line: number, why };
             let line: SampleLine =
-                serde_json::from_str(&lines.text).map_err(|error| at(error.to_string()))?;
+                serde_json::from_str(&lines.text).map_err(|error| at(json_in_words(&error)))?;
             own.samples.push(state.sample(line).map_err(at)?);
         }
         own.broken_off = lines.broken_off;
@@ -122,7 +123,7 @@ fn header(line: &str) -> Result<LiveRecording, RecordingError> {
     }
     let wrong = |why: String| RecordingError::Line { line: 1, why };
     let header: HeaderLine =
-        serde_json::from_str(line).map_err(|error| wrong(error.to_string()))?;
+        serde_json::from_str(line).map_err(|error| wrong(json_in_words(&error)))?;
     let machine = Machine::from_spec(header.machine);
     let machine = machine.map_err(|error| wrong(format!("machine: {error}")))?;
     if !(header.interval_s.is_finite() && header.interval_s > 0.0) {
