@@ -140,8 +140,8 @@ class Profile:
     @property
     def sizes_bytes(self) -> list[int]:
         """The cache sizes in bytes at which the profile has figures, ascending."""
-    def mpki(self, bytes: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Misses per 1000 instructions alone with caches of these sizes in bytes; shape (n,)."""
+    def mpki(self, bytes: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """Misses per 1000 instructions alone with caches of these sizes in bytes, each above 0; shape (n,)."""
 
 @final
 class Library:

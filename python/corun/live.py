@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import warnings
 from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
 from corun import _corun
+from corun.errors import InputError
 from corun.mixes import ProfilesLike, library_of
 from corun.questions import PolicyLike
 
@@ -50,10 +52,13 @@ def dry_run(
     try:
         for name, command in programs.items():
             quiet = subprocess.DEVNULL
-            words = [os.fspath(word) for word in command]
-            child = subprocess.Popen(
-                words, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True
-            )
+            words = _words(name, command)
+            try:
+                child = subprocess.Popen(
+                    words, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True
+                )
+            except OSError as error:
+                raise InputError(f"{name}: {words[0]} cannot be started: {error.strerror}") from error
             started.append((child, name))
         decisions = _corun.dry_run(
             policy,
@@ -63,6 +68,9 @@ def dry_run(
             interval_s,
             seed,
         )
+        for child, name in started:
+            if child.poll():
+                warnings.warn(f"{name} failed with exit code {child.returncode}", stacklevel=2)
     finally:
         for child, _ in started:
             child.terminate()
@@ -74,3 +82,12 @@ def dry_run(
                 child.wait()
     columns = ["at_s", "policy", "kind", "action", "reason", "verdict", "why_not"]
     return pd.DataFrame(json.loads(decisions), columns=columns)
+
+
+def _words(name: str, command: Sequence[str | os.PathLike[str]]) -> list[str]:
+    if isinstance(command, str):
+        raise TypeError(f"the program of {name} is the text {command!r}: expected a list of words")
+    words = [os.fspath(word) for word in command]
+    if not words:
+        raise InputError(f"the program of {name} has no words: expected a command line")
+    return words

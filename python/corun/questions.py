@@ -63,7 +63,7 @@ def compare(
         Where names are looked up: a :class:`Library`, a folder or file, or :class:`Profile`
         objects. None: the library that corun ships.
     policies
-        Names of policies, and policies of your own: objects or subclasses of :class:`Policy`.
+        Names of policies, one name, or policies of your own: objects or subclasses of :class:`Policy`.
         ``dio+lfoc`` places by the one and partitions by the other. None: all of the names that
         place and are for the machine.
     seeds
@@ -93,7 +93,7 @@ def compare(
         mix_of(mix),
         machine_or_none(machine),
         library_of(profiles, mix),
-        None if policies is None else list(policies),
+        [policies] if isinstance(policies, str) else None if policies is None else list(policies),
         seeds,
         instructions,
         options,

@@ -63,6 +63,17 @@ def test_what_fails_names_the_policy_and_leaves_no_program(tmp_path):
     assert not mark.exists(), "the program still runs"
 
 
+def test_programs_that_cannot_be_run_are_said():
+    with pytest.raises(TypeError, match="the program of xz is the text 'sleep 1': expected a list"):
+        corun.dry_run("dio", {"xz": "sleep 1"})
+    with pytest.raises(corun.InputError, match="the program of xz has no words"):
+        corun.dry_run("dio", {"xz": []})
+    with pytest.raises(corun.InputError, match="xz: /nonexistent cannot be started: No such file"):
+        corun.dry_run("dio", {"xz": ["/nonexistent"]})
+    with pytest.warns(UserWarning, match="xz failed with exit code 1"):
+        corun.dry_run("dio", {"xz": ["false"]}, duration_s=60.0)
+
+
 def test_unknown_profiles_and_times_are_refused():
     with pytest.raises(corun.InputError, match='no program is named "xzz"'):
         corun.dry_run("dio", {"xzz": SPIN}, duration_s=1.0)

@@ -42,6 +42,17 @@ def test_one_row_of_cpus_is_for_all_mixes(model):
     assert (every >= 0.999).all()
 
 
+def test_miss_rates_are_at_sizes_that_can_be():
+    profile = corun.Library()["xz"]
+    at = profile.mpki(np.array([1e6, 4e6]))
+    for same in [[1e6, 4e6], np.array([1_000_000, 4_000_000]), (1e6, 4_000_000)]:
+        np.testing.assert_array_equal(profile.mpki(same), at)
+    assert profile.mpki(1_000_000)[0] == at[0]
+    for wrong in [np.nan, -1.0, 0.0, np.inf]:
+        with pytest.raises(corun.InputError, match="expected a number of bytes above 0"):
+            profile.mpki(np.array([1e6, wrong]))
+
+
 def test_no_mix_is_no_figure(model):
     assert model.solve(np.empty((0, 2), dtype=int), [0, 1])["ipc"].shape == (0, 2)
 

@@ -173,6 +173,15 @@ def test_machines_tell_their_tree():
         (lambda: corun.partition(["xz"], "dio"), "places programs"),
         (lambda: corun.partition(["xz"], masks=[0x5]), "is not contiguous"),
         (lambda: corun.partition(["xz"], "ucp", parameters={"x": 1}), "unknown parameter `x`"),
+        (lambda: corun.partition([], "lfoc"), "found no program"),
+        (lambda: corun.Model([]), "found no program"),
+        (lambda: corun.place([]), "found no program"),
+        (lambda: corun.predict([], []), "found no program"),
+        (lambda: corun.predict(["sort"], [-1]), "xeon-x5365 has no CPU -1: expected 0-7"),
+        (lambda: corun.Machine("xeon-x5365").llc_of(-1), "has no CPU -1: expected 0-7"),
+        (lambda: corun.compare(["sort"], seeds=-1), "seeds is -1"),
+        (lambda: corun.compare(["sort"], instructions=-1), "instructions is -1"),
+        (lambda: corun.Mix([{"profile": "xz", "instructions": -1}]), "expected a whole number"),
         (lambda: corun.ModelOptions(space="lru"), "`lru` is no"),
         (lambda: corun.ModelOptions(peak_mb_per_s=-1), "peak_mb_per_s is -1"),
         (lambda: corun.Profile.load("/nonexistent.toml"), "/nonexistent.toml: cannot be read"),
@@ -183,6 +192,11 @@ def test_bad_input_says_what_is_expected(ask, says):
         ask()
     assert says in str(raised.value)
     assert isinstance(raised.value, (corun.Error, ValueError))
+
+
+def test_one_policy_needs_no_list():
+    found = corun.compare(["sort", "xz"], policies="dio-2010", seeds=1)
+    assert "dio-2010" in found.policies.index
 
 
 def test_a_text_is_no_list_of_programs():

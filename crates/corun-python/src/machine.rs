@@ -6,6 +6,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 
 use crate::errors::{bad, json, raised};
+use crate::input;
 
 /// A machine: packages, nodes, caches, cores and CPUs, and who shares what.
 #[pyclass(frozen, module = "corun")]
@@ -87,13 +88,9 @@ impl Machine {
             .collect()
     }
 
-    fn llc_of(&self, cpu: u32) -> PyResult<usize> {
-        let found = self.own.cpu_index(corun_machine::CpuId(cpu));
-        found.map(|place| self.own.cpus()[place].llc).ok_or_else(|| {
-            let known = self.own.cpu_set();
-            let message = format!("{} has no CPU {cpu}: expected {known}", self.own.name());
-            raised(corun_app::Error::input(message))
-        })
+    fn llc_of(&self, cpu: i64) -> PyResult<usize> {
+        let place = self.own.cpu_index(input::cpu(&self.own, cpu)?);
+        Ok(self.own.cpus()[place.unwrap_or_default()].llc)
     }
 
     #[pyo3(signature = (*, full=false))]

@@ -4,13 +4,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use corun_app::{Error, MixBatch, Scenario};
-use corun_machine::CpuId;
 use corun_model::Scratch;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors::raised;
+use crate::input;
 use crate::interruptible::interruptible;
 use crate::machine::Machine;
 use crate::options::ModelOptions;
@@ -49,6 +49,7 @@ impl Model {
         library: &Library,
         options: Option<&ModelOptions>,
     ) -> PyResult<Self> {
+        input::programs(&apps)?;
         let own = corun_machine::Machine::clone(&machine.own);
         let options = ModelOptions::or_default(options);
         let scenario = Scenario::new(own, &library.own, &apps, options).map_err(raised)?;
@@ -121,11 +122,11 @@ impl Model {
         mixes: &PyReadonlyArray2<'_, i64>,
         cpus: &PyReadonlyArray2<'_, i64>,
     ) -> PyResult<Mixes> {
-        let input = |why: String| raised(Error::input(why));
+        let wrong = |why: String| raised(Error::input(why));
         let (shape, places) = (mixes.shape(), cpus.shape());
         let slots = shape[1];
         if slots == 0 || places[1] != slots || (places[0] != 1 && places[0] != shape[0]) {
-            return Err(input(format!(
+            return Err(wrong(format!(
                 "mixes are {}x{slots} and cpus {}x{}: expected at least one slot, and CPUs for \
                  one mix or for each",
                 shape[0], places[0], places[1]
@@ -135,19 +136,13 @@ impl Model {
         let program = |&one: &i64| match usize::try_from(one) {
             Err(_) if one == -1 => Ok(None),
             Ok(place) if place < known => Ok(Some(place)),
-            _ => Err(input(format!(
+            _ => Err(wrong(format!(
                 "mixes name program {one}: expected 0 to {}, or -1 for none",
                 known - 1
             ))),
         };
         let machine = self.scenario.machine();
-        let cpu = |&one: &i64| {
-            let found = u32::try_from(one).ok().and_then(|one| machine.cpu_index(CpuId(one)));
-            found.ok_or_else(|| {
-                let known = machine.cpu_set();
-                input(format!("{} has no CPU {one}: expected {known}", machine.name()))
-            })
-        };
+        let cpu = |&one: &i64| Ok(machine.cpu_index(input::cpu(machine, one)?).unwrap_or_default());
         let programs: Vec<Option<usize>> =
             mixes.as_array().iter().map(program).collect::<PyResult<_>>()?;
         let cpus: Vec<usize> = cpus.as_array().iter().map(cpu).collect::<PyResult<_>>()?;
@@ -156,7 +151,7 @@ impl Model {
             for &cpu in slots_of {
                 if std::mem::replace(&mut seen[cpu], row) == row {
                     let number = machine.cpus()[cpu].id;
-                    return Err(input(format!("CPU {number} stands twice in a row of cpus")));
+                    return Err(wrong(format!("CPU {number} stands twice in a row of cpus")));
                 }
             }
         }

@@ -35,6 +35,7 @@ pub(crate) fn place(
     time_limit_s: Option<f64>,
     options: Option<&ModelOptions>,
 ) -> PyResult<String> {
+    input::programs(&apps)?;
     let objective = self::objective(objective)?;
     let limit = |value| input::seconds("time_limit_s", value);
     let time_limit_s = time_limit_s.map(limit).transpose()?;
@@ -61,12 +62,15 @@ pub(crate) fn place(
 #[pyfunction]
 pub(crate) fn predict(
     apps: Vec<String>,
-    cpus: Vec<u32>,
+    cpus: Vec<i64>,
     machine: &Machine,
     library: &Library,
     options: Option<&ModelOptions>,
 ) -> PyResult<String> {
+    input::programs(&apps)?;
     let own = corun_machine::Machine::clone(&machine.own);
+    let number = |&cpu: &i64| Ok(input::cpu(&own, cpu)?.0);
+    let cpus = cpus.iter().map(number).collect::<PyResult<Vec<u32>>>()?;
     let places = placement_cpus(&own, apps.len(), &cpus).map_err(raised)?;
     let options = ModelOptions::or_default(options);
     let scenario = Scenario::new(own, &library.own, &apps, options).map_err(raised)?;

@@ -9,6 +9,7 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use crate::errors::{bad, raised};
+use crate::input;
 use crate::machine::Machine;
 
 /// A program as corun knows it: its miss-rate curve and what it does beside missing.
@@ -59,14 +60,19 @@ impl Profile {
         self.own.measured_sizes()
     }
 
-    /// Misses per 1000 instructions alone with caches of these sizes in bytes.
+    /// Misses per 1000 instructions alone with caches of these sizes in bytes, whatever numpy makes an array of.
     fn mpki<'py>(
         &self,
         py: Python<'py>,
-        bytes: PyReadonlyArray1<'py, f64>,
-    ) -> Bound<'py, PyArray1<f64>> {
-        let bytes = bytes.as_array();
-        PyArray1::from_iter(py, bytes.iter().map(|&one| self.own.solo_mpki(one).value))
+        bytes: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let numpy = py.import("numpy")?;
+        let floats = numpy.call_method1("asarray", (bytes, "float64"))?;
+        let floats: PyReadonlyArray1<'py, f64> =
+            numpy.call_method1("atleast_1d", (floats,))?.extract()?;
+        let bytes = floats.as_array();
+        input::sizes(bytes)?;
+        Ok(PyArray1::from_iter(py, bytes.iter().map(|&one| self.own.solo_mpki(one).value)))
     }
 
     fn __repr__(&self) -> String {

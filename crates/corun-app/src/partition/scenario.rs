@@ -45,6 +45,9 @@ impl PartitionScenario {
         ways: Option<u32>,
         least_ways: Option<u32>,
     ) -> Result<Self> {
+        if apps.is_empty() {
+            return Err(Error::input("found no program to share an LLC, expected at least one"));
+        }
         let Some(cache) = machine.llcs().first().and_then(|llc| llc.cache) else {
             return Err(Error::input(format!(
                 "{}: the size of its LLC is not known",
