@@ -35,6 +35,11 @@ pub(super) struct Change {
     pub(super) share: f64,
 }
 
+/// Between an interval and the longest horizon; an interval may be longer than that.
+fn horizon_s(since_s: f64, interval_s: f64) -> f64 {
+    since_s.clamp(interval_s, LONGEST_HORIZON_S.max(interval_s))
+}
+
 impl Settled {
     fn answers(&self, at: &Situation, threads: &[Thread], horizon_s: f64) -> bool {
         let same = |((worlds, may), now): (&(Worlds, Vec<bool>), &Thread)| {
@@ -55,7 +60,7 @@ impl Corun {
     /// For how long things are taken to stay as they are: as long as they did so far.
     pub(super) fn horizon_s(&self, view: &View<'_>) -> f64 {
         let since = view.now.as_secs_f64() - self.same_since.as_secs_f64();
-        since.clamp(self.interval_s(view.machine), LONGEST_HORIZON_S)
+        horizon_s(since, self.interval_s(view.machine))
     }
 
     pub(super) fn plan(
@@ -440,4 +445,17 @@ fn apart(machine: &Machine, now: &Situation, threads: &[Thread]) -> Option<Situa
         at.cpus[index] = nearest;
     }
     Some(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_may_be_longer_than_the_longest_horizon() {
+        assert_eq!(horizon_s(10.0, 1.0), 10.0);
+        assert_eq!(horizon_s(0.0, 1.0), 1.0);
+        assert_eq!(horizon_s(100.0, 1.0), LONGEST_HORIZON_S);
+        assert_eq!(horizon_s(100.0, 75.0), 75.0);
+    }
 }
