@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 use crate::machine::Machine;
+use crate::sources::covers;
 use crate::spec::{
     BandwidthDomain, Calibration, CoreType, MachineSpec, ObjectSpec, ObjectType, Smt,
 };
@@ -17,7 +18,8 @@ use crate::{CpuSet, MACHINE_FILE_VERSION, SpecError};
 pub(crate) const MAX_CPUS: u64 = 8192;
 /// What a bandwidth in MB/s may be.
 pub const BANDWIDTH_MB_PER_S: RangeInclusive<f64> = 1.0..=1e9;
-const CLOCK_MHZ: RangeInclusive<f64> = 1.0..=1e6;
+/// Lower ones were meant as GHz.
+const CLOCK_MHZ: RangeInclusive<f64> = 10.0..=1e6;
 const DISPATCH_WIDTH: RangeInclusive<f64> = 0.1..=1e3;
 const PENALTY_CYCLES: RangeInclusive<f64> = 0.0..=1e6;
 const OPERATIONS_PER_CYCLE: RangeInclusive<f64> = 0.1..=1e3;
@@ -33,6 +35,10 @@ const AMP_THRESHOLD_MS: RangeInclusive<f64> = 0.1..=1e6;
 const MAX_CACHE_KIB: u64 = 1 << 32;
 const MAX_OBJECTS: u64 = 16 * MAX_CPUS;
 const MAX_DEPTH: usize = 32;
+/// No cache has a higher level.
+const MAX_LEVEL: u32 = 16;
+/// 1 EiB.
+const MAX_MEMORY_MIB: u64 = 1 << 40;
 
 type Checked = Result<(), SpecError>;
 
@@ -121,6 +127,21 @@ pub(crate) fn before(spec: &MachineSpec) -> Checked {
     size.bounded("object")
 }
 
+/// A source of nothing is a slip of the pen in a file that somebody wrote; a machine made of another one may lack figures.
+pub(crate) fn sources(spec: &MachineSpec) -> Checked {
+    if spec.measurement.is_some() || spec.sources.is_empty() {
+        return Ok(());
+    }
+    let figures = spec.figures();
+    match spec.sources.keys().find(|key| !figures.iter().any(|one| covers(key, one))) {
+        Some(key) => {
+            let why = "found the source of a figure that the file does not have";
+            wrong(format!("sources.{key}"), why)
+        }
+        None => Ok(()),
+    }
+}
+
 fn calibrations(calibration: &Calibration) -> Checked {
     if let Some(fit) = &calibration.numa_penalty {
         let field = |name: &str| format!("calibration.numa_penalty.{name}");
@@ -174,7 +195,8 @@ fn core_types(types: &[CoreType]) -> Checked {
             let why = format!("found {}, expected at most 1, the fastest core type", one.capacity);
             return wrong(field("capacity"), why);
         }
-        within(field("clock_mhz"), one.clock_mhz, &CLOCK_MHZ)?;
+        within(field("clock_mhz"), one.clock_mhz, &CLOCK_MHZ)
+            .map_err(|error| SpecError { why: format!("{} MHz", error.why), ..error })?;
         not_zero(field("threads"), u64::from(one.threads))?;
         if let Some(smt_yield) = one.smt_yield {
             above_zero(field("smt_yield"), smt_yield)?;
@@ -242,6 +264,10 @@ fn bandwidth(domains: &[BandwidthDomain]) -> Checked {
         }
         if domain.to_nodes.as_ref().is_some_and(Vec::is_empty) {
             return wrong(field("to_nodes"), "found no node, expected some or no such field");
+        }
+        let mut nodes = BTreeSet::new();
+        if let Some(node) = domain.to_nodes.iter().flatten().find(|&node| !nodes.insert(node)) {
+            return wrong(field("to_nodes"), format!("found node {node} a second time"));
         }
     }
     Ok(())
@@ -406,11 +432,18 @@ fn fields(object: &ObjectSpec, at: &str) -> Checked {
             return wrong(format!("{at}.{name}"), "missing: every cache needs it");
         }
     }
+    let field = |name: &str| format!("{at}.{name}");
+    if let Some(memory) = object.memory_mib.filter(|&memory| memory > MAX_MEMORY_MIB) {
+        let why = format!("found {memory}, expected at most {MAX_MEMORY_MIB}");
+        return wrong(field("memory_mib"), why);
+    }
     if object.kind != Cache {
         return Ok(());
     }
-    let field = |name: &str| format!("{at}.{name}");
-    not_zero(field("level"), u64::from(object.level.unwrap_or(0)))?;
+    let level = object.level.unwrap_or(0);
+    if !(1..=MAX_LEVEL).contains(&level) {
+        return wrong(field("level"), format!("found {level}, expected 1 to {MAX_LEVEL}"));
+    }
     let size_kib = object.size_kib.unwrap_or(0);
     not_zero(field("size_kib"), size_kib)?;
     if size_kib > MAX_CACHE_KIB {
@@ -422,7 +455,9 @@ fn fields(object: &ObjectSpec, at: &str) -> Checked {
     let size_bytes = size_kib * 1024;
     let line_bytes = object.line_bytes.unwrap_or(1);
     let ways = object.ways.unwrap_or(1);
-    not_zero(field("line_bytes"), u64::from(line_bytes))?;
+    if !line_bytes.is_power_of_two() {
+        return wrong(field("line_bytes"), format!("found {line_bytes}, expected a power of two"));
+    }
     not_zero(field("ways"), u64::from(ways))?;
     if size_bytes < u64::from(ways) * u64::from(line_bytes) {
         let why =
@@ -509,6 +544,11 @@ pub(crate) fn after(machine: &Machine) -> Checked {
     let nodes: Vec<u32> = machine.nodes().iter().map(|node| node.os_index).collect();
     matrix("memory_latency_ns", &spec.memory_latency_ns, nodes.len())?;
     matrix("node_distance", &spec.node_distance, nodes.len())?;
+    // What was measured may be off by its noise.
+    if spec.measurement.is_none() {
+        nested::nearest_is_local("memory_latency_ns", &spec.memory_latency_ns)?;
+        nested::nearest_is_local("node_distance", &spec.node_distance)?;
+    }
     for (place, domain) in spec.bandwidth_domains.iter().enumerate() {
         if let Some(from) = &domain.from_cpus {
             let missing = |cpu| !cpus.contains(cpu) && !spec.offline_cpus.contains(cpu);

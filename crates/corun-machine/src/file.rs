@@ -5,6 +5,7 @@ use std::path::Path;
 
 use toml::de::{DeTable, DeValue};
 
+use crate::check::sources;
 use crate::{Machine, MachineError, MachineSpec, Place};
 
 /// Is it a file of hwloc's, by its name?
@@ -28,7 +29,9 @@ impl Machine {
                 .unwrap_or_default(),
             why: in_words(error.message()),
         })?;
-        Self::from_spec(spec).map_err(|error| MachineError::Invalid {
+        let machine = Self::from_spec(spec);
+        let machine = machine.and_then(|one| sources(one.spec()).map(|()| one));
+        machine.map_err(|error| MachineError::Invalid {
             file: file.to_owned(),
             place: Place { line: line_of_field(text, &error.field), field: Some(error.field) },
             why: error.why,

@@ -69,6 +69,7 @@ fn errors_name_line_and_field() {
         ("[[90.0]]", "[[90.0, 90.0]]", 3, "memory_latency_ns", "expected 1 x 1"),
         ("\"9\"", "\"1,9\"", 4, "offline_cpus", "found 1"),
         ("= 2000.0", "= 0.0", 8, "core_type[0].clock_mhz", "found 0"),
+        ("= 2000.0", "= 2.6", 8, "core_type[0].clock_mhz", "from 10 to 1000000 MHz"),
         ("= 2000.0", "= inf", 8, "core_type[0].clock_mhz", "found inf"),
         (
             "= 2000.0",
@@ -98,6 +99,9 @@ fn errors_name_line_and_field() {
         ("\"0-3\"", "\"0-4\"", 16, "bandwidth[0].from_cpus", "found CPU 4"),
         ("\"0-3\"", "\"3-0\"", 16, "bandwidth[0].from_cpus", "not a CPU list"),
         ("[0]\n", "[7]\n", 17, "bandwidth[0].to_nodes", "found node 7"),
+        ("[0]\n", "[0, 0]\n", 17, "bandwidth[0].to_nodes", "node 0 a second time"),
+        ("level = 2", "level = 300", 24, "object[0].object[0].level", "expected 1 to 16"),
+        ("= 64", "= 63", 27, "object[0].object[0].line_bytes", "a power of two"),
         ("ways = 8", "ways = 0", 26, "object[0].object[0].ways", "found 0"),
         ("ways = 8", "effective_kib = 513", 26, "object[0].object[0].effective_kib", "more than"),
         ("ways = 8", "ways = 9999", 26, "object[0].object[0].ways", "found 9999"),
@@ -151,6 +155,32 @@ fn errors_name_line_and_field() {
         let (place, why) = place_and_why(&GOOD.replacen(old, new, 1));
         assert_eq!((place.line, place.field.as_deref()), (Some(line), Some(field)), "{new}: {why}");
         assert!(why.contains(part), "{new}: {why}");
+    }
+}
+
+#[test]
+fn a_node_is_nearest_to_its_own_memory() {
+    let two = GOOD.replace("kind = \"package\"", "kind = \"numa-node\"\ncount = 2");
+    let two = two.replace("from_cpus = \"0-3\"\n", "").replace("to_nodes = [0]\n", "");
+    let with = |text: &str| place_and_why(&two.replace("memory_latency_ns = [[90.0]]", text));
+    let (place, why) = with("memory_latency_ns = [[185.0, 130.0], [130.0, 185.0]]");
+    assert_eq!(place.field.as_deref(), Some("memory_latency_ns[0][1]"), "{why}");
+    let (place, why) = with("node_distance = [[10, 5], [5, 10]]");
+    assert_eq!(place.field.as_deref(), Some("node_distance[0][1]"));
+    assert!(why.contains("found 5, nearer than the node's own 10"), "{why}");
+}
+
+#[test]
+fn a_source_is_of_a_figure_that_is_there() {
+    let with = |source: &str| {
+        GOOD.replace("[[core_type]]", &format!("[sources]\n{source} = \"x\"\n[[core_type]]"))
+    };
+    for source in ["treee", "\"core_type.foo.clock_mhz\"", "power"] {
+        let (_, why) = place_and_why(&with(source));
+        assert!(why.contains("a figure that the file does not have"), "{source}: {why}");
+    }
+    for source in ["tree", "\"core_type.clock_mhz\"", "cache", "bandwidth"] {
+        Machine::from_toml(&with(source), "m.toml").unwrap();
     }
 }
 
@@ -266,7 +296,7 @@ fn the_documentation_names_every_field() {
 }
 
 fn core_type(name: String) -> impl Strategy<Value = CoreType> {
-    (1u32..4, 1.0..6000.0f64, 0.01..=1.0f64, 0u32..600, 1u32..32).prop_map(
+    (1u32..4, 10.0..6000.0f64, 0.01..=1.0f64, 0u32..600, 1u32..32).prop_map(
         move |(threads, clock_mhz, capacity, reorder_buffer, outstanding_misses)| CoreType {
             capacity,
             reorder_buffer,

@@ -103,7 +103,8 @@ fn stated<T: Serialize>(table: &Option<T>, at: &str, figures: &mut Vec<String>) 
     figures.extend(fields.into_iter().flatten().map(|(field, _)| format!("{at}.{field}")));
 }
 
-fn covers(key: &str, figure: &str) -> bool {
+/// Does a key of `sources` cover a figure's path?
+pub(crate) fn covers(key: &str, figure: &str) -> bool {
     let mut parts = figure.split('.');
     let mut wanted = key.split('.');
     wanted.next() == parts.next() && wanted.all(|part| parts.any(|other| other == part))

@@ -270,7 +270,12 @@ fn sources(spec: &mut MachineSpec, figures: &BTreeMap<Figure, FigureRange>, by: 
     let known = spec.figures();
     let used: Vec<String> =
         known.iter().filter_map(|figure| spec.source_of(figure).map(str::to_owned)).collect();
-    spec.sources.retain(|_, source| used.contains(source));
+    // Keys share a source: some of them may cover no figure.
+    let mut probe = spec.clone();
+    spec.sources.retain(|key, source| {
+        probe.sources = [(key.clone(), String::new())].into();
+        used.contains(source) && known.iter().any(|figure| probe.source_of(figure).is_some())
+    });
 }
 
 #[cfg(test)]

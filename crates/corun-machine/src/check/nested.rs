@@ -48,6 +48,21 @@ pub(super) fn effective(cache: &ObjectSpec, at: &str) -> Checked {
     }
 }
 
+/// No other node is nearer than a node's own memory. The error is at the nearer one.
+pub(super) fn nearest_is_local<T: PartialOrd + std::fmt::Display>(
+    field: &str,
+    rows: &[Vec<T>],
+) -> Checked {
+    for (at, row) in rows.iter().enumerate() {
+        let Some(local) = row.get(at) else { continue };
+        if let Some(nearer) = row.iter().position(|other| other < local) {
+            let why = format!("found {}, nearer than the node's own {local}", row[nearer]);
+            return wrong(format!("{field}[{at}][{nearer}]"), why);
+        }
+    }
+    Ok(())
+}
+
 /// The data and the instruction cache of one level stand inside one another in the file, and neither is the nearer one.
 fn are_split(one: CacheType, other: CacheType) -> bool {
     one != other && one != CacheType::Unified && other != CacheType::Unified
