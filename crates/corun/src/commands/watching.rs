@@ -56,6 +56,7 @@ pub(super) fn watch(asked: &Asked<'_>) -> Outcome<Watch> {
         ..HostSettings::that_looks(counters)
     };
     let builder = HostBuilder::new(&host)?;
+    builder.check_profiles(&typed.profile.iter().map(String::as_str).collect::<Vec<_>>())?;
     let mut targets = match &config {
         Some(config) => config.targets(),
         None if asked.else_all && !typed.is_given() => vec![everybody(typed.profile.clone())],

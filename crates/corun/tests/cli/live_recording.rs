@@ -114,6 +114,9 @@ fn a_policy_that_needs_what_was_not_recorded_is_refused() {
     refused.refused(&["policy `dio` needs the counter", "recording"]);
     fixture.run(&["record", "-o", "no/where", "--", "true"]).refused(&["no such folder"]);
     fixture.run(&["record", "-o", "live.corun"]).refused(&["nothing to watch"]);
+    let unknown = &["no program is named \"nope\""];
+    fixture.run(&["record", "-o", "a", "--profile", "nope", "--", "true"]).refused(unknown);
+    fixture.run(&["top", "--once", "--profile", "nope", "--", "true"]).refused(unknown);
     fixture.run(&["record", "--", "true"]).refused(&["--output"]);
 }
 
