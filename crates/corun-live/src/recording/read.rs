@@ -142,6 +142,9 @@ fn header(line: &str) -> Result<LiveRecording, RecordingError> {
     })
 }
 
+/// No recording is longer: 100 years of 365 days.
+const LATEST_NS: u64 = 100 * 365 * 86_400 * 1_000_000_000;
+
 /// What is known after the lines so far.
 #[derive(Default)]
 struct State {
@@ -155,6 +158,9 @@ impl State {
         let at = Nanoseconds(line.at_ns);
         if at < self.at {
             return Err(format!("at_ns: found {}, expected {} or more", at.0, self.at.0));
+        }
+        if line.at_ns > LATEST_NS {
+            return Err(format!("at_ns: found {}, expected at most 100 years", at.0));
         }
         self.at = at;
         self.programs += line.programs.len();

@@ -329,7 +329,13 @@ fn what_cannot_be_is_refused_with_its_line() {
             "line 3: gone: there is no thread 8",
         ),
         ("{\"at_ns\":600000001}", "{\"at\":7}", "line 3: unknown field `at`"),
-        ("{\"at_ns\":600000001}", "", "line 3: EOF while parsing"),
+        ("{\"at_ns\":600000001}", "", "line 3: EOF while parsing a value"),
+        ("{\"at_ns\":600000001}", "[]", "line 3: invalid length 0, expected a table"),
+        (
+            "600000001",
+            "18446744073709551615",
+            "line 3: at_ns: found 18446744073709551615, expected at most 100 years",
+        ),
         ("\"program\":0}", "\"program\":2}", "line 2: thread 6: program 2: there are 2"),
         (
             "\"new\":{\"pid\":5,\"start_ticks\":9,\"program\":0},",

@@ -168,6 +168,10 @@ impl<R: Read> TraceReader<R> {
                     let reason = format!("totals {totals:?} do not fit what was read: {read:?}");
                     return Err(self.damaged(&reason));
                 }
+                if self.fill(&mut [0])? {
+                    self.frames += 1;
+                    return Err(self.damaged("found more behind the end, which is the last frame"));
+                }
                 self.read = totals;
                 self.ending = Some(Ending::Whole);
                 Ok(false)

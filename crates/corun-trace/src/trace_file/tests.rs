@@ -139,6 +139,16 @@ fn other_files_and_versions_are_told_apart() {
 }
 
 #[test]
+fn what_stands_behind_the_end_is_an_error() {
+    let mut bytes = written(&walk(10), 10, 10);
+    bytes.extend(written(&walk(10), 10, 10));
+    let (accesses, ending, error) = read(&bytes);
+    assert_eq!((accesses.len(), ending), (10, None));
+    let error = error.unwrap().to_string();
+    assert!(error.contains("frame 3") && error.contains("behind the end"), "{error}");
+}
+
+#[test]
 fn totals_that_do_not_fit_are_an_error() {
     // The end of one trace behind the chunks of another.
     let (long, short) = (written(&walk(60), 30, 0), written(&walk(30), 30, 0));
