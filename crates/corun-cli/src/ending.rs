@@ -53,7 +53,18 @@ fn in_words(text: &str) -> String {
         ("number too large to fit in target type", "expected a smaller number"),
         ("number too small to fit in target type", "expected a larger number"),
     ];
-    parts.iter().fold(text.to_owned(), |text, (told, words)| text.replace(told, words))
+    let text = parts.iter().fold(text.to_owned(), |text, (told, words)| text.replace(told, words));
+    without_largest(&text).unwrap_or(text)
+}
+
+/// A range that ends with the largest number of its type has no end that a person chose; none where there is no such.
+fn without_largest(text: &str) -> Option<String> {
+    let (value, range) = text.split_once(" is not in ")?;
+    let ends =
+        [u64::MAX, u64::from(u32::MAX)].map(|most| [format!("..={most}"), format!("..{most}")]);
+    let (least, rest) = ends.iter().flatten().find_map(|end| range.split_once(end.as_str()))?;
+    least.parse::<u64>().ok()?;
+    Some(format!("{value} is not {least} or more{rest}"))
 }
 
 /// What a part of clap's text leaves open: the names that a missing value can have, and where a program stands.
@@ -139,6 +150,23 @@ mod tests {
             let text = advised(&error.render().to_string());
             assert!(text.contains(words), "{text}");
         }
+    }
+
+    #[test]
+    fn a_range_without_end_has_none() {
+        let text = |range: std::ops::RangeFrom<u64>| {
+            let number =
+                clap::Arg::new("n").long("n").value_parser(clap::value_parser!(u64).range(range));
+            let error = clap::Command::new("a").arg(number).try_get_matches_from(["a", "--n=0"]);
+            advised(&error.unwrap_err().render().to_string())
+        };
+        assert!(text(64..).contains("'--n <n>': 0 is not 64 or more\n"), "{}", text(64..));
+        let number = clap::value_parser!(u32).range(1..);
+        let command =
+            clap::Command::new("a").arg(clap::Arg::new("n").long("n").value_parser(number));
+        let error = command.try_get_matches_from(["a", "--n=0"]).unwrap_err();
+        let text = advised(&error.render().to_string());
+        assert!(text.contains("0 is not 1 or more"), "{text}");
     }
 
     #[test]

@@ -62,12 +62,28 @@ fn temporary_file(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
         use std::os::unix::fs::PermissionsExt;
         builder.permissions(std::fs::Permissions::from_mode(0o666));
     }
-    builder.tempfile_in(folder)
+    builder.tempfile_in(folder).map_err(of_system)
+}
+
+/// What the operating system said, without the name of a temporary file, which nobody asked for.
+fn of_system(error: io::Error) -> io::Error {
+    let source = error.get_ref().and_then(std::error::Error::source);
+    let code = source.and_then(|source| source.downcast_ref::<io::Error>()?.raw_os_error());
+    code.map_or(error, io::Error::from_raw_os_error)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_error_is_the_systems_own() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("file"), "").unwrap();
+        let error = write_atomically(&folder.path().join("file/a"), b"x").unwrap_err();
+        assert_eq!(error.to_string(), "Not a directory (os error 20)");
+        assert!(std::error::Error::source(&error).is_none());
+    }
 
     #[test]
     fn replaces_the_file_and_leaves_nothing_beside_it() {

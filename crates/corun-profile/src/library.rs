@@ -115,6 +115,9 @@ const MOST_CANDIDATES: usize = 8;
 
 impl UnknownProgram {
     fn text(&self) -> String {
+        if self.name.is_empty() {
+            return "found an empty name, expected a program's".to_owned();
+        }
         let start = format!("no program is named {:?}", self.name);
         if self.library_len == 0 {
             return format!("{start}: the library is empty");

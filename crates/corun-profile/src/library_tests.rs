@@ -16,6 +16,12 @@ fn library(names: &[&str]) -> Library {
 }
 
 #[test]
+fn an_empty_name_is_said_to_be_empty() {
+    let error = Library::shipped().unwrap().get("").unwrap_err().to_string();
+    assert_eq!(error, "found an empty name, expected a program's");
+}
+
+#[test]
 fn every_shipped_profile_is_sound_and_named_as_its_file() {
     let shipped = Library::shipped().unwrap();
     for profile in shipped.iter() {
