@@ -52,24 +52,14 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// A temporary file with the permissions of an ordinary one, which the umask narrows: the
-/// library's own default is for the owner alone.
+/// A temporary file with the permissions of an ordinary one, which the umask narrows: the library's own default is for
+/// the owner alone. Opened here, since the library's errors name the temporary file, which nobody asked for.
 fn temporary_file(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".corun-");
+    let mut options = fs::OpenOptions::new();
+    options.read(true).write(true).create_new(true);
     #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        builder.permissions(std::fs::Permissions::from_mode(0o666));
-    }
-    builder.tempfile_in(folder).map_err(of_system)
-}
-
-/// What the operating system said, without the name of a temporary file, which nobody asked for.
-fn of_system(error: io::Error) -> io::Error {
-    let source = error.get_ref().and_then(std::error::Error::source);
-    let code = source.and_then(|source| source.downcast_ref::<io::Error>()?.raw_os_error());
-    code.map_or(error, io::Error::from_raw_os_error)
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o666);
+    tempfile::Builder::new().prefix(".corun-").make_in(folder, |path| options.open(path))
 }
 
 #[cfg(test)]
