@@ -544,6 +544,13 @@ pub(crate) fn after(machine: &Machine) -> Checked {
     let nodes: Vec<u32> = machine.nodes().iter().map(|node| node.os_index).collect();
     matrix("memory_latency_ns", &spec.memory_latency_ns, nodes.len())?;
     matrix("node_distance", &spec.node_distance, nodes.len())?;
+    let is_llc = |object: usize| machine.llcs().iter().any(|llc| llc.object == Some(object));
+    for (place, object) in machine.objects().iter().enumerate() {
+        if object.cache.is_some_and(|cache| cache.random_page_bytes.is_some()) && !is_llc(place) {
+            let why = "found on a cache that is not the last-level one, expected on that one alone";
+            return wrong("random_page_kib", why);
+        }
+    }
     // What was measured may be off by its noise.
     if spec.measurement.is_none() {
         nested::nearest_is_local("memory_latency_ns", &spec.memory_latency_ns)?;

@@ -439,6 +439,14 @@ fn pages_at_random_go_with_an_lru_cache_of_known_ways() {
             other => panic!("{part}: {other:?}"),
         }
     }
+    let nearer = RANDOM_PAGES.replacen(
+        "  [[object.object]]\n  kind = \"core\"",
+        "  [[object.object]]\n  kind = \"cache\"\n  level = 1\n  size_kib = 64\n  ways = 16\n  random_page_kib = 4\n    \
+         [[object.object.object]]\n    kind = \"core\"",
+        1,
+    );
+    let why = Machine::from_toml(&nearer, "m.toml").unwrap_err().to_string();
+    assert!(why.contains("random_page_kib") && why.contains("not the last-level one"), "{why}");
     // An LRU cache may be said to be one.
     assert!(
         Machine::from_toml(&with("random_page_kib = 4\nsingle_use_life = 1.0"), "m.toml").is_ok()

@@ -27,7 +27,8 @@ impl Model {
     /// `out` in their order. Members of equal masks divide those ways by the law of space, as
     /// [`Self::share`] does. Where different masks have ways in common, every way is divided among
     /// those who may use it in proportion to their misses a second, each spread evenly over its own
-    /// ways: the law of random replacement, whatever the law of space; sets count as filled alike there.
+    /// ways: the law of random replacement, whatever the law of space. Where pages fall on sets at random, each member's part
+    /// of such ways counts as a cache of its own.
     pub fn share_by_masks(
         &self,
         masks: &[u64],
@@ -62,7 +63,12 @@ impl Model {
             }
         }
         for one in overlap.settle(masks, &tables, way_bytes) {
-            out[one] = tables[one].demand(overlap.shares[one]);
+            let held = overlap.shares[one];
+            out[one] = match site.page_sets {
+                None => tables[one].demand(held),
+                // What it may use counts, not what it fills of that.
+                Some(_) => tables[one].demand_alone(site, overlap.next[one].max(held)),
+            };
         }
         scratch.overlap = overlap;
         scratch.tables = recycle(tables);

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use corun_machine::{Inclusion, MachineSpec};
-use corun_model::{LoadedProgram, Model, ModelOptions, Outcome, Running, Scratch};
+use corun_model::{LoadedProgram, Member, Model, ModelOptions, Outcome, Running, Scratch};
 use corun_profile::Profile;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
@@ -142,4 +142,22 @@ fn measured_tables_hold_it_already() {
     let table = solo_table("p", 12.0, 2.0);
     let solo = |model: &Model| model.solo(&load(model, &table), 0, 0);
     assert_eq!(solo(&by_chance), solo(&alike));
+}
+
+/// A neighbour on one of its ways takes room, and so nobody gets faster by it.
+#[test]
+fn a_way_in_common_helps_nobody() {
+    let mut spec = gold(1, 2);
+    spec.objects[0].objects[0].objects[0].random_page_kib = Some(4);
+    let model = model(spec, ModelOptions::default());
+    let programs = [walk(6 * WAY / PAGE), walk(20 * WAY / PAGE)].map(|one| load(&model, &one));
+    let members = [0, 1].map(|cpu| Member { program: &programs[cpu], phase: 0, cpu });
+    let with = |masks: [u64; 2]| {
+        let mut out = Vec::new();
+        model.share_by_masks(&masks, &members, &mut Scratch::new(), &mut out);
+        out[0]
+    };
+    let (apart, in_common) = (with([0x3f, 0x7c0]), with([0x3f, 0x7e0]));
+    assert!(apart.llc_mpki > 0.1, "{apart:?}");
+    assert!(in_common.cpi >= apart.cpi, "{apart:?} {in_common:?}");
 }
