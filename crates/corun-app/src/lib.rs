@@ -12,6 +12,7 @@ mod batch;
 mod cancel;
 mod comparison;
 mod data;
+mod decided;
 mod error;
 mod explain;
 mod joint;

@@ -1,7 +1,5 @@
 //! A placement and its figures: by a policy, searched for, or given.
 
-use anyhow::anyhow;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -12,14 +10,14 @@ use corun_optimal::{
     Goal, Objective, PlacementProblem, PlacementResult, SearchLimits, WithinTarget,
 };
 use corun_policy::{PolicyKind, registry};
-use corun_profile::Method;
-use corun_sim::{AppSpec, Experiment, Hooks, RunResult};
 use serde::Serialize;
 
 use crate::data::DataSources;
+use crate::decided::decided;
 use crate::joint::joint;
 use crate::policy_spec::PolicySpec;
 use crate::scenario::Scenario;
+use crate::what_if::Layout;
 use crate::{Error, Result, check, counted, round};
 
 /// Digits after the point in documents.
@@ -262,9 +260,11 @@ impl PlacementMethod {
         let placing = registry().iter().filter(|entry| entry.kind() == PolicyKind::Placement);
         let searches = PLACEMENT_SEARCHES.iter().map(|search| search.name);
         let known: Vec<&str> = searches.chain(placing.map(|entry| entry.name)).collect();
-        if registry().iter().any(|entry| entry.name == name) && !known.contains(&name) {
-            let message = format!("policy `{name}` partitions caches and does not place programs");
-            return Err(Error::input(message).hint(format!("corun partition --policy {name} ..")));
+        let other = registry().iter().find(|entry| entry.name == name);
+        if let Some(entry) = other.filter(|_| !known.contains(&name)) {
+            let message = format!("policy `{name}` is not asked for a placement alone");
+            let command = if entry.partitions_by_curves() { "partition" } else { "compare" };
+            return Err(Error::input(message).hint(format!("corun {command} --policy {name} ..")));
         }
         if let Some(search) = PLACEMENT_SEARCHES.iter().find(|search| search.name == name) {
             return Ok((search.method)(time_limit_s));
@@ -315,9 +315,10 @@ impl PlacementMethod {
     ) -> Result<PlacementDocument> {
         scenario.one_cpu_each()?;
         objective.check(scenario.machine())?;
-        let (cpus, proof) = match self {
+        let (layout, proof) = match self {
             Self::Search(goal, time_limit_s) => {
-                searched(scenario, objective, *goal, *time_limit_s, stop)?
+                let (cpus, proof) = searched(scenario, objective, *goal, *time_limit_s, stop)?;
+                (Layout { cpus, masks: Vec::new() }, proof)
             }
             Self::Joint(time_limit_s) => {
                 return joint(scenario, objective, *time_limit_s, self.name(), stop);
@@ -327,7 +328,7 @@ impl PlacementMethod {
             }
         };
         check(stop)?;
-        Ok(PlacementDocument::new(scenario, &cpus, Some(self.name()), objective, proof))
+        scenario.judged(&layout, Some(self.name()), objective, proof)
     }
 
     fn placed_within(
@@ -361,9 +362,8 @@ impl PlacementMethod {
                 Self::Policy(policy, *seed).placed(scenario, objective, stop)?
             }
         };
-        let index = |&cpu: &u32| scenario.machine().cpu_index(CpuId(cpu));
-        let cpus: Vec<usize> = document.cpu.iter().filter_map(index).collect();
-        document.compare_with_target(target_slowdown, &scenario.solve(&cpus));
+        let outcomes = scenario.outcomes(&scenario.layout_of(&document)?)?;
+        document.compare_with_target(target_slowdown, &outcomes);
         Ok(document)
     }
 }
@@ -434,48 +434,37 @@ fn kept_to(policy: &PolicySpec, target_slowdown: f64) -> Result<PolicySpec> {
     PolicySpec::parse(&format!("{}:{TARGET_SLOWDOWN}={target_slowdown}", policy.name()))
 }
 
-/// Where a policy has the programs at the end of the simulator's window, when what it measures
-/// on line has settled.
-fn decided(
-    scenario: &Scenario,
-    policy: &PolicySpec,
-    seed: u64,
-    stop: &AtomicBool,
-) -> Result<Vec<usize>> {
-    let apps = scenario
-        .names
-        .iter()
-        .zip(&scenario.programs)
-        .map(|(name, program)| AppSpec { name: name.clone(), ..AppSpec::new(Arc::clone(program)) })
-        .collect();
-    let experiment = Experiment::new(scenario.model.clone(), apps, Method::Window, seed);
-    let hooks = Hooks { cancel: Some(stop), progress: None };
-    let result = corun_sim::run(&experiment, policy.build(seed)?, hooks)?;
-    last_cpus(&result)
-}
-
-/// The CPU index that each program's thread came to last.
-fn last_cpus(result: &RunResult) -> Result<Vec<usize>> {
-    let mut cpus: Vec<Option<usize>> = vec![None; result.apps.len()];
-    for placement in &result.placements {
-        let record = result.threads.iter().find(|record| record.id == placement.thread);
-        if let Some(record) = record {
-            cpus[record.app] = Some(placement.cpu);
-        }
-    }
-    let never = || Error::failed(anyhow!("a program never came onto a CPU"));
-    let cpus = cpus.into_iter().collect::<Option<Vec<usize>>>().ok_or_else(never)?;
-    if (1..cpus.len()).any(|place| cpus[..place].contains(&cpus[place])) {
-        return Err(Error::failed(anyhow!(
-            "the policy has two programs on one CPU while others are idle"
-        )));
-    }
-    Ok(cpus)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use corun_model::ModelOptions;
+    use corun_optimal::Objective;
+    use corun_profile::Library;
+
     use super::{PLACEMENT_SEARCHES, PlacementMethod};
+    use crate::Scenario;
+
+    /// What a policy that divides caches decides is judged with these ways, not with whole caches.
+    #[test]
+    fn a_placement_has_the_ways_that_its_policy_gave() {
+        let apps = ["sort", "xz", "zstd", "kernel-hash-join", "kernel-triad"].map(str::to_owned);
+        let machine = corun_machine::preset("xeon-gold-6138").unwrap();
+        let library = Library::shipped().unwrap();
+        let scenario = Scenario::new(machine, &library, &apps, ModelOptions::default()).unwrap();
+        let place = |name: &str, target| {
+            let method = PlacementMethod::named(name, 1, None).unwrap();
+            let stop = AtomicBool::new(false);
+            method.place(&scenario, target, Objective::MeanSlowdown, &stop).unwrap()
+        };
+        let (whole, divided) = (place("di", None), place("corun", None));
+        assert!(whole.mask.is_none());
+        assert_eq!(divided.mask.as_ref().map(Vec::len), Some(apps.len()));
+        let (whole, divided) = (whole.antt.unwrap(), divided.antt.unwrap());
+        assert!(divided < 0.95 * whole, "{divided} {whole}");
+        let within = place("corun", Some(1.2));
+        assert_eq!(within.slower_than_target.as_deref(), Some(&[][..]), "{:?}", within.slowdown);
+    }
 
     #[test]
     fn each_search_is_asked_for_by_its_name() {

@@ -77,16 +77,31 @@ impl Scenario {
     /// Masks that [`Layout`] does not allow.
     pub fn explain(&self, layout: &Layout, objective: Objective) -> Result<ExplainedPlacement> {
         let outcomes = self.outcomes(layout)?;
-        let proof = SearchProof::default();
+        let placement = self.judged(layout, None, objective, SearchProof::default())?;
+        self.explained(layout, &outcomes, placement)
+    }
+
+    /// A layout's figures.
+    ///
+    /// # Errors
+    /// Masks that [`Layout`] does not allow.
+    pub(crate) fn judged(
+        &self,
+        layout: &Layout,
+        policy: Option<&str>,
+        objective: Objective,
+        proof: SearchProof,
+    ) -> Result<PlacementDocument> {
+        let outcomes = self.outcomes(layout)?;
         let mut placement =
-            PlacementDocument::of(self, &layout.cpus, &outcomes, None, objective, proof);
+            PlacementDocument::of(self, &layout.cpus, &outcomes, policy, objective, proof);
         if layout.masks.iter().any(Option::is_some) {
             let whole = |cpu: usize| u64::MAX >> (64 - self.model.llc_ways(cpu).clamp(1, 64));
             let mask = |(mask, &cpu): (&Option<u64>, &usize)| mask.unwrap_or_else(|| whole(cpu));
             let masks = layout.masks.iter().zip(&layout.cpus).map(mask);
             placement.mask = Some(masks.map(|mask| format!("{mask:#x}")).collect());
         }
-        self.explained(layout, &outcomes, placement)
+        Ok(placement)
     }
 
     /// The reasons behind a placement that a policy or a search gave.
@@ -100,7 +115,7 @@ impl Scenario {
     }
 
     /// The layout that a placement describes.
-    fn layout_of(&self, placement: &PlacementDocument) -> Result<Layout> {
+    pub(crate) fn layout_of(&self, placement: &PlacementDocument) -> Result<Layout> {
         let cpus = crate::placement_cpus(self.machine(), placement.cpu.len(), &placement.cpu)?;
         let mask = |text: &String| {
             let wrong = || Error::input(format!("the mask `{text}` is no hexadecimal number"));
@@ -134,7 +149,7 @@ impl Scenario {
     /// # Errors
     /// Another number of masks than programs; masks on an LLC on which another program has none, beyond the LLC's
     /// ways, or that overlap without being equal.
-    fn outcomes(&self, layout: &Layout) -> Result<Vec<Outcome>> {
+    pub(crate) fn outcomes(&self, layout: &Layout) -> Result<Vec<Outcome>> {
         let (programs, masks) = (layout.cpus.len(), layout.masks.len());
         if masks != 0 && masks != programs {
             let (masks, programs) = (counted(masks, "mask"), counted(programs, "program"));
