@@ -108,8 +108,10 @@ impl AppSpec {
         if !(1.0..=9e15).contains(&instructions) {
             return wrong("instructions", instructions.to_string(), "1 to 9e15");
         }
-        if self.kill.is_some_and(|kill| kill <= self.start) {
-            return wrong("kill", format!("{:?}", self.kill), "a time after its start");
+        if let Some(kill_s) =
+            self.kill.filter(|&kill| kill <= self.start).map(Nanoseconds::as_secs_f64)
+        {
+            return wrong("kill_s", format!("{kill_s}"), "a number above start_s");
         }
         if let Some(node) = self.home.filter(|&node| node >= machine.nodes().len()) {
             return wrong("home", node.to_string(), "an index of a NUMA node");
@@ -117,7 +119,7 @@ impl AppSpec {
         for (name, ms) in
             self.io.iter().flat_map(|io| [("cpu_ms", io.cpu_ms), ("wait_ms", io.wait_ms)])
         {
-            if !(1e-3..1e9).contains(&ms) {
+            if !(1e-3..=1e9).contains(&ms) {
                 return wrong("io", format!("{name} = {ms:?}"), "0.001 ms to 1e9 ms");
             }
         }

@@ -139,7 +139,11 @@ impl ComparisonSetup {
     /// No run, or a program that got nothing done in one of them.
     pub fn row(&self, policy: &str, runs: &[RunResult]) -> Result<ComparisonRow> {
         let figures = figures(runs).ok_or_else(|| {
-            Error::failed(anyhow!("{policy}: a program got nothing done, so there is no slowdown"))
+            let idle = runs.iter().flat_map(|run| &run.apps).find(|app| app.instructions <= 0.0);
+            let who = idle.map_or("a program", |app| &app.name);
+            Error::failed(anyhow!(
+                "{policy}: {who} got nothing done, so there is no slowdown: it starts after the run's end, or waits to it"
+            ))
         })?;
         let first = runs.first().ok_or_else(|| Error::failed(anyhow!("{policy}: no run")))?;
         let machine = self.model.machine();

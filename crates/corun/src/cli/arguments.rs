@@ -392,7 +392,7 @@ pub(crate) struct CompareArgs {
     /// Repeat each experiment with seeds 1 to N [default: the mix's, else 10]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) seeds: Option<u32>,
-    /// Length of each program's run, where the mix file does not say [default: 150e9; with a mix
+    /// Length of each program's run, where the mix file does not say [default: 150G; with a mix
     /// file the profile's]
     #[arg(long, value_name = "N", value_parser = instructions_of_a_run)]
     pub(crate) instructions: Option<u64>,
