@@ -262,8 +262,12 @@ impl PlacementMethod {
         let known: Vec<&str> = searches.chain(placing.map(|entry| entry.name)).collect();
         let other = registry().iter().find(|entry| entry.name == name);
         if let Some(entry) = other.filter(|_| !known.contains(&name)) {
-            let message = format!("policy `{name}` is not asked for a placement alone");
-            let command = if entry.partitions_by_curves() { "partition" } else { "compare" };
+            let (why, command) = if entry.partitions_by_curves() {
+                ("partitions caches and does not place programs", "partition")
+            } else {
+                ("decides by what it measures, and is not asked for a placement alone", "compare")
+            };
+            let message = format!("policy `{name}` {why}");
             return Err(Error::input(message).hint(format!("corun {command} --policy {name} ..")));
         }
         if let Some(search) = PLACEMENT_SEARCHES.iter().find(|search| search.name == name) {
@@ -443,7 +447,7 @@ mod tests {
     use corun_profile::Library;
 
     use super::{PLACEMENT_SEARCHES, PlacementMethod};
-    use crate::Scenario;
+    use crate::{Error, Scenario};
 
     /// What a policy that divides caches decides is judged with these ways, not with whole caches.
     #[test]
@@ -472,6 +476,18 @@ mod tests {
             let method = PlacementMethod::named(search.name, 1, None).unwrap();
             assert_eq!(method.name(), search.name);
             assert!(!matches!(method, PlacementMethod::Policy(..)));
+        }
+    }
+
+    #[test]
+    fn who_places_nobody_is_said_to_with_a_command_that_takes_it() {
+        for (name, command) in [("lfoc", "corun partition"), ("dio-lfoc", "corun compare")] {
+            match PlacementMethod::named(name, 1, None) {
+                Err(Error::Input { hints, .. }) => {
+                    assert!(hints.iter().any(|hint| hint.starts_with(command)), "{hints:?}");
+                }
+                other => panic!("{name}: {other:?}"),
+            }
         }
     }
 }
