@@ -332,7 +332,8 @@ impl PlacementMethod {
             }
         };
         check(stop)?;
-        scenario.judged(&layout, Some(self.name()), objective, proof)
+        let outcomes = scenario.outcomes(&layout)?;
+        Ok(scenario.judged(&layout, &outcomes, Some(self.name()), (objective, proof)))
     }
 
     fn placed_within(

@@ -317,8 +317,7 @@ impl Model {
     /// memory. Its slowdown is 1 on the fastest CPU and higher on slower ones.
     pub fn solo(&self, program: &LoadedProgram, phase: usize, cpu: usize) -> Outcome {
         let member = Member { program, phase, cpu };
-        let site = self.site(cpu);
-        let demand = self.table(&member).demand_alone(site, site.llc_bytes);
+        let demand = self.demand_alone(program, phase, cpu);
         self.outcome(&member, &demand, (demand.cpi, 1.0), demand.bytes_per_s)
     }
 

@@ -142,7 +142,8 @@ impl ComparisonSetup {
             let idle = runs.iter().flat_map(|run| &run.apps).find(|app| app.instructions <= 0.0);
             let who = idle.map_or("a program", |app| &app.name);
             Error::failed(anyhow!(
-                "{policy}: {who} got nothing done, so there is no slowdown: it starts after the run's end, or waits to it"
+                "{policy}: {who} got nothing done, so there is no slowdown: it starts after the end of the run, or \
+                 waits until then"
             ))
         })?;
         let first = runs.first().ok_or_else(|| Error::failed(anyhow!("{policy}: no run")))?;

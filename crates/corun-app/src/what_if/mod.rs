@@ -77,31 +77,28 @@ impl Scenario {
     /// Masks that [`Layout`] does not allow.
     pub fn explain(&self, layout: &Layout, objective: Objective) -> Result<ExplainedPlacement> {
         let outcomes = self.outcomes(layout)?;
-        let placement = self.judged(layout, None, objective, SearchProof::default())?;
+        let proof = SearchProof::default();
+        let placement = self.judged(layout, &outcomes, None, (objective, proof));
         self.explained(layout, &outcomes, placement)
     }
 
-    /// A layout's figures.
-    ///
-    /// # Errors
-    /// Masks that [`Layout`] does not allow.
+    /// A layout as a document, with the figures that [`Self::outcomes`] has for it.
     pub(crate) fn judged(
         &self,
         layout: &Layout,
+        outcomes: &[Outcome],
         policy: Option<&str>,
-        objective: Objective,
-        proof: SearchProof,
-    ) -> Result<PlacementDocument> {
-        let outcomes = self.outcomes(layout)?;
+        (objective, proof): (Objective, SearchProof),
+    ) -> PlacementDocument {
         let mut placement =
-            PlacementDocument::of(self, &layout.cpus, &outcomes, policy, objective, proof);
+            PlacementDocument::of(self, &layout.cpus, outcomes, policy, objective, proof);
         if layout.masks.iter().any(Option::is_some) {
             let whole = |cpu: usize| u64::MAX >> (64 - self.model.llc_ways(cpu).clamp(1, 64));
             let mask = |(mask, &cpu): (&Option<u64>, &usize)| mask.unwrap_or_else(|| whole(cpu));
             let masks = layout.masks.iter().zip(&layout.cpus).map(mask);
             placement.mask = Some(masks.map(|mask| format!("{mask:#x}")).collect());
         }
-        Ok(placement)
+        placement
     }
 
     /// The reasons behind a placement that a policy or a search gave.

@@ -137,7 +137,7 @@ fn lead(page: &ComparisonPage<'_>) -> Markup {
             }
             // What was found may not be the best.
             @if is_better && page.bounds_proven() {
-                ", as it moves programs while they run and a placement stays"
+                ": that placement stays while programs run, and leaves caches whole"
             }
             "."
             @if let Some(cost) = worst.and_then(|entry| entry.above_optimal_percent) {
@@ -323,7 +323,7 @@ pub(crate) mod tests {
         };
         let page = with_page(better, |page| page.render());
         assert!(page.contains("does better than the best placement there is: on average"));
-        assert!(page.contains("less than there, as it moves programs while they run"));
+        assert!(page.contains("less than there: that placement stays while programs run"));
         assert!(!page.contains("comes closest"));
     }
 
