@@ -25,6 +25,7 @@ import os
 import random
 import re
 import shlex
+import statistics
 import subprocess
 import sys
 import tomllib
@@ -195,6 +196,33 @@ def document(alone, together):
     }
 
 
+def rank_correlation(one, other):
+    """Spearman's; equal figures have the mean of their ranks. None where there is no order."""
+
+    def ranks(figures):
+        placed = sorted(figures)
+        return [placed.index(figure) + (placed.count(figure) - 1) / 2 for figure in figures]
+
+    try:
+        return statistics.correlation(ranks(one), ranks(other))
+    except statistics.StatisticsError:
+        return None
+
+
+def agreement_of_orders(held, took, together):
+    """How well slowdowns in one order of pages rank those in another, mean over all pairs of orders: no prediction of a single
+    order can be expected to rank better. Of all, and of those that are clear."""
+    clear = [member["clear"] for group in held["groups"] for member in group["members"]]
+    by_order = list(zip(*([count / own for count, own in zip(counts, took[name])] for pair, members in together for name, counts in zip(pair, members))))
+    lines = []
+    for which, wanted in [("all", [True] * len(clear)), ("clear", clear)]:
+        kept_of = lambda slowdowns: list(itertools.compress(slowdowns, wanted))
+        found = [rank_correlation(kept_of(one), kept_of(other)) for one, other in itertools.combinations(by_order, 2)]
+        if found and None not in found:
+            lines.append(f"{sum(wanted)} {which}: one order of pages ranks another with {statistics.mean(found):.2f}\n")
+    return "".join(lines)
+
+
 def main():
     given = options()
     folder = given.folder
@@ -243,7 +271,8 @@ def main():
         ran_together = list(zip(together, pool.map(run, together)))
     by_member = lambda by_order: list(zip(*map(cycles, by_order), strict=True))
     took = {name: by_member(by_order)[0] for name, by_order in phases.items()}
-    held = document(took, [(pair, by_member(by_order)) for pair, by_order in ran_together])
+    members_together = [(pair, by_member(by_order)) for pair, by_order in ran_together]
+    held = document(took, members_together)
     (folder / "measured.json").write_text(json.dumps(held, indent=1))
     judged, branches = folder / "profiles-with-first-touches", folder / "profiles-with-its-branches"
     for made in (folder / "pages", judged, branches):
@@ -256,6 +285,7 @@ def main():
     judge(programs.corun, folder, judged.name, "accuracy")
     judge(programs.corun, folder, branches.name, "accuracy-with-its-branches")
     print((folder / "accuracy.txt").read_text())
+    print(agreement_of_orders(json.loads((folder / "accuracy.json").read_text()), took, members_together), end="")
 
 
 def judge(corun, folder, profiles, name):
