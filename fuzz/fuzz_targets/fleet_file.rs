@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use corun_fleet::{AgentReport, FleetDescription, LearnedNotes, running_pods};
-use corun_profile::TomlFile as _;
+use corun_input::TomlFile as _;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {

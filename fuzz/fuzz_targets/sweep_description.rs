@@ -1,7 +1,7 @@
 //! A sweep's description: any text is read or refused, and what is read has sane figures.
 #![no_main]
 
-use corun_profile::TomlFile as _;
+use corun_input::TomlFile as _;
 use corun_sweep::Description;
 use libfuzzer_sys::fuzz_target;
 

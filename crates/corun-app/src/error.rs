@@ -3,15 +3,14 @@
 use std::fmt;
 use std::io;
 
+use corun_input::{FileError, similar_names};
 use corun_live::LiveError;
 use corun_machine::MachineError;
 use corun_model::ModelError;
 use corun_optimal::PlacementError;
-use corun_profile::{FileError, UnknownProgram};
+use corun_profile::UnknownProgram;
 use corun_runtime::RuntimeError;
 use corun_sim::SimError;
-
-use crate::similar_names::similar_names;
 
 /// What everything here returns.
 pub type Result<T = (), E = Error> = std::result::Result<T, E>;

@@ -25,7 +25,6 @@ mod policy_spec;
 mod recording;
 mod run;
 mod scenario;
-mod similar_names;
 mod tell;
 mod trace;
 mod what_if;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use corun_profile::{Fault, PathStep, TomlFile};
+use corun_input::{Fault, PathStep, TomlFile};
 use serde::Deserialize;
 
 use crate::kind::Seats;

@@ -1,6 +1,6 @@
 //! What can be wrong with a machine, and where in its file.
 
-use std::fmt;
+use corun_input::FileError;
 
 /// A field of a machine that cannot be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -30,15 +30,8 @@ pub enum MachineError {
         source: std::io::Error,
     },
     /// The file is no machine file.
-    #[error("{file}{place}: {why}")]
-    Invalid {
-        /// The file.
-        file: String,
-        /// Line and field.
-        place: Place,
-        /// What was found and what is expected.
-        why: String,
-    },
+    #[error(transparent)]
+    Invalid(#[from] FileError),
     /// No preset and no file has this name.
     #[error("no preset and no file is called `{name}`; {}", suggestion(near))]
     Unknown {
@@ -57,27 +50,6 @@ pub enum MachineError {
         /// Those it has.
         known: Vec<String>,
     },
-}
-
-/// Where in a machine file something is.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Place {
-    /// The line, from 1, where known.
-    pub line: Option<usize>,
-    /// The way to the field from the top of the file, where known.
-    pub field: Option<String>,
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(line) = self.line {
-            write!(f, ":{line}")?;
-        }
-        if let Some(field) = &self.field {
-            write!(f, ": {field}")?;
-        }
-        Ok(())
-    }
 }
 
 fn suggestion(near: &[String]) -> String {

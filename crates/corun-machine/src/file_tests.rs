@@ -1,8 +1,9 @@
+use corun_input::FileError;
 use proptest::prelude::*;
 
 use crate::{
     BandwidthDomain, BandwidthKind, CacheType, Calibration, CoreType, CpuId, Inclusion, Machine,
-    MachineError, MachineSpec, NumaPenaltyFit, ObjectSpec, ObjectType, Place, SpeedupFit,
+    MachineError, MachineSpec, NumaPenaltyFit, ObjectSpec, ObjectType, SpeedupFit,
 };
 
 const GOOD: &str = r#"version = 1
@@ -38,11 +39,11 @@ kind = "package"
     count = 2
 "#;
 
-fn place_and_why(text: &str) -> (Place, String) {
+fn refused(text: &str) -> FileError {
     match Machine::from_toml(text, "m.toml") {
-        Err(MachineError::Invalid { file, place, why }) => {
-            assert_eq!(file, "m.toml");
-            (place, why)
+        Err(MachineError::Invalid(error)) => {
+            assert_eq!(error.file, "m.toml");
+            error
         }
         other => panic!("{other:?}"),
     }
@@ -152,8 +153,9 @@ fn errors_name_line_and_field() {
     ];
     for (old, new, line, field, part) in cases {
         assert!(GOOD.contains(old), "{old}");
-        let (place, why) = place_and_why(&GOOD.replacen(old, new, 1));
-        assert_eq!((place.line, place.field.as_deref()), (Some(line), Some(field)), "{new}: {why}");
+        let found = refused(&GOOD.replacen(old, new, 1));
+        let why = &found.why;
+        assert_eq!((found.line, found.field.as_str()), (Some(line), field), "{new}: {why}");
         assert!(why.contains(part), "{new}: {why}");
     }
 }
@@ -162,11 +164,11 @@ fn errors_name_line_and_field() {
 fn a_node_is_nearest_to_its_own_memory() {
     let two = GOOD.replace("kind = \"package\"", "kind = \"numa-node\"\ncount = 2");
     let two = two.replace("from_cpus = \"0-3\"\n", "").replace("to_nodes = [0]\n", "");
-    let with = |text: &str| place_and_why(&two.replace("memory_latency_ns = [[90.0]]", text));
-    let (place, why) = with("memory_latency_ns = [[185.0, 130.0], [130.0, 185.0]]");
-    assert_eq!(place.field.as_deref(), Some("memory_latency_ns[0][1]"), "{why}");
-    let (place, why) = with("node_distance = [[10, 5], [5, 10]]");
-    assert_eq!(place.field.as_deref(), Some("node_distance[0][1]"));
+    let with = |text: &str| refused(&two.replace("memory_latency_ns = [[90.0]]", text));
+    let error = with("memory_latency_ns = [[185.0, 130.0], [130.0, 185.0]]");
+    assert_eq!(error.field, "memory_latency_ns[0][1]", "{error}");
+    let FileError { field, why, .. } = with("node_distance = [[10, 5], [5, 10]]");
+    assert_eq!(field, "node_distance[0][1]");
     assert!(why.contains("found 5, nearer than the node's own 10"), "{why}");
 }
 
@@ -176,7 +178,7 @@ fn a_source_is_of_a_figure_that_is_there() {
         GOOD.replace("[[core_type]]", &format!("[sources]\n{source} = \"x\"\n[[core_type]]"))
     };
     for source in ["treee", "\"core_type.foo.clock_mhz\"", "power"] {
-        let (_, why) = place_and_why(&with(source));
+        let why = refused(&with(source)).why;
         assert!(why.contains("a figure that the file does not have"), "{source}: {why}");
     }
     for source in ["tree", "\"core_type.clock_mhz\"", "cache", "bandwidth"] {
@@ -203,9 +205,10 @@ fn caches_that_contradict_those_inside_them_are_refused() {
         ("level = 2\nsize_kib = 4096\nlatency_ns = 9.0", 27, "level", "level 2 inside"),
         ("level = 2\nholds = \"data\"\nsize_kib = 4096", 27, "level", "level 2 inside"),
     ] {
-        let (place, why) = place_and_why(&around(outer));
-        assert_eq!(place.line, Some(line), "{outer}: {why}");
-        assert_eq!(place.field, Some(format!("object[0].object[0].{field}")), "{outer}: {why}");
+        let found = refused(&around(outer));
+        let why = &found.why;
+        assert_eq!(found.line, Some(line), "{outer}: {why}");
+        assert_eq!(found.field, format!("object[0].object[0].{field}"), "{outer}: {why}");
         assert!(why.contains(part), "{outer}: {why}");
     }
     let measured = "[measurement]\nby = \"corun\"\nfinished = \"2026-11-21T10:00:00Z\"\nseconds = 9.0\nrounds = 2\n\
@@ -224,24 +227,23 @@ fn caches_that_contradict_those_inside_them_are_refused() {
 
 #[test]
 fn duplicates_and_missing_parts_are_told() {
-    let twice = |part: &str| place_and_why(&GOOD.replacen(part, &format!("{part}\n{part}"), 1)).1;
+    let twice = |part: &str| refused(&GOOD.replacen(part, &format!("{part}\n{part}"), 1)).why;
     let domain = "[[bandwidth]]\nname = \"imc\"\nkind = \"link\"\nstage = 0\npeak_mb_per_s = 1.0\n";
-    assert!(place_and_why(&format!("{GOOD}\n{domain}")).1.contains("a second time"));
+    assert!(refused(&format!("{GOOD}\n{domain}")).why.contains("a second time"));
     assert!(
-        place_and_why(&format!("{GOOD}\n[[core_type]]\nname = \"c\"\nclock_mhz = 1.0"))
-            .1
+        refused(&format!("{GOOD}\n[[core_type]]\nname = \"c\"\nclock_mhz = 1.0"))
+            .why
             .contains("a second time")
     );
     assert!(twice("name = \"m\"").contains("duplicate"));
     let nodes = GOOD.replace("kind = \"package\"", "kind = \"numa-node\"\ncount = 2\nos_index = 4");
-    assert!(place_and_why(&nodes).1.contains("two NUMA nodes with number 4"));
-    let (place, why) = place_and_why("version = 1");
+    assert!(refused(&nodes).why.contains("two NUMA nodes with number 4"));
+    let FileError { line, field, why, .. } = refused("version = 1");
     assert!(why.contains("missing field `name`"), "{why}");
-    assert_eq!(place, Place::default(), "no key that is there");
-    assert!(place_and_why("version = ").0.line.is_some());
-    let (place, why) = place_and_why(&GOOD.replace("size_kib = 512\n", ""));
-    assert_eq!(place.line, Some(22), "{why}");
-    assert_eq!(place.field.as_deref(), Some("object[0].object[0].size_kib"));
+    assert_eq!((line, field.as_str()), (None, ""), "no key that is there");
+    assert!(refused("version = ").line.is_some());
+    let FileError { line, field, why, .. } = refused(&GOOD.replace("size_kib = 512\n", ""));
+    assert_eq!((line, field.as_str()), (Some(22), "object[0].object[0].size_kib"), "{why}");
 }
 
 #[test]
@@ -254,7 +256,7 @@ fn no_type_of_rusts_is_named() {
         ("offline_cpus = \"9\"", "[spread]\ntree = [1]\n", "expected a list of 2"),
         ("[[core_type]]", "[core_type]", "invalid type: table, expected a list"),
     ] {
-        let (_, why) = place_and_why(&GOOD.replacen(from, to, 1));
+        let why = refused(&GOOD.replacen(from, to, 1)).why;
         assert!(why.contains(expected) && !why.contains("i128"), "{to}: {why}");
     }
 }

@@ -26,7 +26,7 @@ pub use check::BANDWIDTH_MB_PER_S;
 pub use cores::{NamedCore, core, core_names};
 pub use cpu_set::{CpuId, CpuListError, CpuSet, MAX_CPU};
 pub use discover::{DiscoverError, check_root, discover};
-pub use error::{MachineError, Place, SpecError};
+pub use error::{MachineError, SpecError};
 pub use machine::{Cache, Core, Cpu, Llc, Machine, Node, Object, ObjectIndex, Package, Topology};
 pub use measured::{
     AccessRates, ExecutionLatencies, Fetching, KernelCosts, LineTransfer, LoadedLatency,

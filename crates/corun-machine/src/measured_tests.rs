@@ -1,3 +1,5 @@
+use corun_input::FileError;
+
 use crate::{
     AccessRates, ExecutionLatencies, Fetching, KernelCosts, LineTransfer, LoadedLatency, Machine,
     MachineError, MachineSpec, Measurement, Prefetching, Tlb,
@@ -283,9 +285,9 @@ fn errors_in_measured_parts_name_their_field() {
     for (old, new, field, part) in cases {
         assert!(MEASURED.contains(old), "{old}");
         match Machine::from_toml(&MEASURED.replacen(old, new, 1), "m.toml") {
-            Err(MachineError::Invalid { place, why, .. }) => {
-                assert_eq!(place.field.as_deref(), Some(field), "{new}: {why}");
-                assert!(place.line.is_some(), "{new}");
+            Err(MachineError::Invalid(FileError { line, field: found, why, .. })) => {
+                assert_eq!(found, field, "{new}: {why}");
+                assert!(line.is_some(), "{new}");
                 assert!(why.contains(part), "{new}: {why}");
             }
             other => panic!("{new}: {other:?}"),
@@ -432,8 +434,8 @@ fn pages_at_random_go_with_an_lru_cache_of_known_ways() {
     ];
     for (text, part) in cases {
         match Machine::from_toml(&text, "m.toml") {
-            Err(MachineError::Invalid { place, why, .. }) => {
-                assert_eq!(place.field.as_deref(), Some("object[0].random_page_kib"), "{why}");
+            Err(MachineError::Invalid(FileError { field, why, .. })) => {
+                assert_eq!(field, "object[0].random_page_kib", "{why}");
                 assert!(why.contains(part), "{why}");
             }
             other => panic!("{part}: {other:?}"),

@@ -1,6 +1,6 @@
 //! What can be wrong with what the model is given.
 
-use corun_profile::Fault;
+use corun_input::Fault;
 
 /// Why a machine or a profile cannot be modelled.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::bad_input::MOST_PKI;
+use crate::figures::MOST_PKI;
 
 /// By so large a share the step of a loop that touches all of a footprint may lie beyond it in a recorded curve: two
 /// standard errors of the counted footprint (1.6 % each) and a step of the curve's sizes, of which there are 64 a

@@ -4,10 +4,10 @@
 //! machines' trees or of policies.
 
 mod atomic_file;
-mod bad_input;
 mod curve;
 #[cfg(test)]
 mod docs_tests;
+mod figures;
 mod library;
 mod micro_trace;
 mod mix;
@@ -18,19 +18,15 @@ mod recording;
 mod service;
 mod solo_csv;
 mod solo_table;
-mod toml_document;
 
 pub use atomic_file::{check_writable, write_atomically};
-pub use bad_input::{Fault, FileError, PathStep};
 pub use curve::{CurveError, CurvePoint, MissRateCurve, Reading};
 pub use library::{Library, UnknownProgram, shipped_names};
 pub use micro_trace::{
     MOST_MICRO_TRACES, MOST_TRACED_INSTRUCTIONS, Marks, MicroOp, MicroTrace, MicroTraceError,
     MicroTraces, OPERATIONS, Operation, Reconvergence, Reuse, pack_quickly, unpack_quickly,
 };
-pub use mix::{
-    App, Barrier, Io, MAX_MIX_THREADS, MIX_FILE_VERSION, Method, Mix, MixSource, Waiting,
-};
+pub use mix::{App, Barrier, Io, MAX_MIX_THREADS, MIX_FILE_VERSION, Method, Mix, Waiting};
 pub use profile::{
     CoreDetail, InstructionMix, Phase, Profile, ProfileData, TABLE_INSTRUCTIONS, check_name,
 };
@@ -42,4 +38,3 @@ pub use recording::{
 pub use service::Service;
 pub use solo_csv::{export_csv, import_csv};
 pub use solo_table::{Extension, MeasuredOn, SoloReading, SoloRow, SoloTable, TableFigures};
-pub use toml_document::{TomlDocument, TomlFile, in_words, json_in_words};

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, OnceLock};
 
+use corun_input::{FileError, read_text};
 use include_dir::{Dir, include_dir};
 
-use crate::bad_input::FileError;
-use crate::profile_file::{command_of_recording, read_text};
+use crate::profile_file::command_of_recording;
 use crate::{MeasuredOn, Profile, ProfileData, import_csv};
 
 /// The profiles that come with corun, as files.

@@ -4,13 +4,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use corun_input::{Fault, FileError, PathStep, TomlDocument, TomlSource, read_text};
 use serde::{Deserialize, Serialize};
 
-use crate::bad_input::{Expected, Fault, FileError, PathStep, check_count};
+use crate::figures::{Expected, check_count};
 use crate::profile::check_name;
-use crate::profile_file::read_text;
 use crate::service::Service;
-use crate::toml_document::TomlDocument;
 
 /// The version of the mix file that this build reads and writes.
 pub const MIX_FILE_VERSION: u32 = 1;
@@ -38,40 +37,6 @@ pub struct Mix {
     /// The programs.
     #[serde(rename = "app", default)]
     pub apps: Vec<App>,
-}
-
-/// Where a mix was read from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MixSource {
-    file: String,
-    text: String,
-}
-
-impl MixSource {
-    /// A file's name and its text.
-    pub fn new(file: String, text: String) -> Self {
-        Self { file, text }
-    }
-
-    /// The file's name.
-    pub fn file(&self) -> &str {
-        &self.file
-    }
-
-    /// The file's text.
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-
-    /// The error of a value of the mix that only others can judge: a name that a library does not
-    /// hold, a node that a machine does not have. With the line of the value, or of the last one
-    /// on the way to it that the file has.
-    pub fn error(&self, fault: &Fault) -> FileError {
-        match TomlDocument::parse(&self.text, &self.file) {
-            Ok(document) => document.locate(fault),
-            Err(error) => error,
-        }
-    }
 }
 
 /// When an experiment ends and what counts as a program's completion time.
@@ -210,9 +175,9 @@ impl Mix {
     ///
     /// # Errors
     /// As [`Self::load`].
-    pub fn load_with_source(path: &Path) -> Result<(Self, MixSource), FileError> {
-        let source = MixSource { file: path.display().to_string(), text: read_text(path)? };
-        Ok((Self::from_toml(&source.text, &source.file)?, source))
+    pub fn load_with_source(path: &Path) -> Result<(Self, TomlSource), FileError> {
+        let source = TomlSource::load(path)?;
+        Ok((Self::from_toml(source.text(), source.file())?, source))
     }
 
     /// The mix of programs by name, one copy each, all from the start; a name may stand again.

@@ -71,7 +71,11 @@ fn bad_mixes_are_refused_with_line_and_field() {
         ("version = 1", "version = 9", "m.toml:1: version: found 9, expected 1"),
         ("= 10", "= 0", "m.toml:3: seeds: found 0, expected a whole number >= 1"),
         ("= 10", "= -1", "m.toml:3: seeds: invalid value: integer `-1`, expected a whole number"),
-        ("window", "widow", "m.toml:4: method: unknown variant `widow`, expected one of"),
+        (
+            "window",
+            "widow",
+            "m.toml:4: method: unknown variant `widow` (did you mean `window`?), expected one of",
+        ),
         ("\"xeon-x5365\"", "\"\"", "m.toml:2: machine: found no name"),
         ("profile = \"mcf06\"", "", "m.toml:6: app[0].profile: missing: expected profile or cmd"),
         ("count = 2", "count = 0", "m.toml:8: app[0].count: found 0, expected a whole"),

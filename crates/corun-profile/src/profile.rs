@@ -5,9 +5,10 @@
 
 use std::path::Path;
 
+use corun_input::{Fault, PathStep};
 use serde::{Deserialize, Serialize};
 
-use crate::bad_input::{Expected, Fault, PathStep, check_count};
+use crate::figures::{Expected, check_count};
 use crate::{MissRateCurve, Reading, Recording, SoloTable};
 
 /// The version of the profile file that this build writes.

@@ -3,13 +3,12 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use corun_input::{Fault, FileError, PathStep, TomlDocument, read_text};
 use serde::Deserialize;
 
 use crate::atomic_file::write_atomically;
-use crate::bad_input::{Fault, FileError, PathStep};
 use crate::profile::{EARLIER_PROFILE_FILE_VERSIONS, PROFILE_FILE_VERSION};
 use crate::solo_table::{FIGURE_NAMES, FIGURES, MeasuredOn, SoloRow, SoloTable, TableFigures};
-use crate::toml_document::TomlDocument;
 use crate::{
     CoreDetail, CurveError, CurvePoint, InstructionMix, MicroTraces, MissRateCurve, Origin, Phase,
     ProcessRecord, Profile, ProfileData, Recording, StackDistanceProfile, Stretch, ThreadRecord,
@@ -134,10 +133,7 @@ impl Profile {
     /// it was.
     pub fn save(&self, path: &Path) -> Result<(), FileError> {
         let file = path.display().to_string();
-        self.check().map_err(|fault| FileError {
-            field: fault.field(),
-            ..FileError::whole(&file, fault.why.clone())
-        })?;
+        self.check().map_err(|fault| FileError::of_fault(&file, &fault))?;
         write_atomically(path, self.to_toml().as_bytes())
             .map_err(|error| FileError::whole(&file, format!("cannot be written: {error}")))
     }
@@ -167,13 +163,6 @@ pub(crate) fn command_of_recording(text: &str, file: &str) -> Result<Vec<String>
     }
     let head = text.find("\n[[").map_or(text, |end| &text[..=end]);
     Ok(TomlDocument::parse(head, file)?.read::<Head>()?.origin.command)
-}
-
-/// Reads a text file.
-pub(crate) fn read_text(path: &Path) -> Result<String, FileError> {
-    std::fs::read_to_string(path).map_err(|error| {
-        FileError::whole(&path.display().to_string(), format!("cannot be read: {error}"))
-    })
 }
 
 impl ProfileFile {

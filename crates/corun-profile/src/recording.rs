@@ -1,8 +1,9 @@
 //! What the tracer writes: a program's behaviour by phase, independent of any machine.
 
+use corun_input::{Fault, PathStep};
 use serde::{Deserialize, Serialize};
 
-use crate::bad_input::{Expected, Fault, PathStep, check_count};
+use crate::figures::{Expected, check_count};
 use crate::{MicroTraces, MissRateCurve, Phase, Reading};
 
 /// What the tracer writes: a program's behaviour by phase, independent of any machine.

@@ -1,8 +1,9 @@
 //! A service: a program that answers requests, and how long its user lets the answers take.
 
+use corun_input::{Fault, PathStep};
 use serde::{Deserialize, Serialize};
 
-use crate::bad_input::{Expected, Fault, PathStep};
+use crate::figures::Expected;
 
 /// A program whose threads answer requests, which wait in one queue.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

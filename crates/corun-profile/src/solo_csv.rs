@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::bad_input::{Expected, FileError, line_at};
+use corun_input::{FileError, line_at};
+
+use crate::figures::Expected;
 use crate::profile::check_name;
 use crate::solo_table::{FIGURES, MeasuredOn, SoloRow, SoloTable, TableFigures};
 use crate::{Profile, ProfileData};

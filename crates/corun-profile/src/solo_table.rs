@@ -1,8 +1,9 @@
 //! Solo figures of a program by LLC size, measured on some machine, and reading them at any size.
 
+use corun_input::{Fault, PathStep};
 use serde::{Deserialize, Serialize};
 
-use crate::bad_input::{Expected, Fault, PathStep, check_count};
+use crate::figures::{Expected, check_count};
 use crate::{CurvePoint, MissRateCurve};
 
 /// Solo figures of a program at several LLC sizes, measured on some machine.

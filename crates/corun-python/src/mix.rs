@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use corun_app::Error;
-use corun_profile::{MixSource, json_in_words};
+use corun_input::{TomlSource, json_in_words};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyMapping, PyString, PyTuple};
@@ -16,7 +16,7 @@ use crate::profile::Profile;
 pub(crate) struct Mix {
     pub(crate) own: corun_profile::Mix,
     /// Where it was read from; programs of a file have the length that their profiles say.
-    pub(crate) source: Option<MixSource>,
+    pub(crate) source: Option<TomlSource>,
 }
 
 #[pymethods]
@@ -61,7 +61,7 @@ impl Mix {
     #[pyo3(signature = (text, file="mix.toml"))]
     fn from_toml(text: String, file: &str) -> PyResult<Self> {
         let own = corun_profile::Mix::from_toml(&text, file).map_err(bad)?;
-        Ok(Self { own, source: Some(MixSource::new(file.to_owned(), text)) })
+        Ok(Self { own, source: Some(TomlSource::new(file.to_owned(), text)) })
     }
 
     #[staticmethod]

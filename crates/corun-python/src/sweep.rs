@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use corun_profile::TomlFile as _;
+use corun_input::TomlFile as _;
 use corun_sweep::{Description, Runner, Store, SweepPlan, TaskRows, run_here, summaries};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use corun_profile::{Fault, FileError, Method, PathStep, TomlFile};
+use corun_input::{Fault, FileError, PathStep, TomlFile};
+use corun_profile::Method;
 use serde::Deserialize;
 
 use crate::task::Bound;
@@ -238,10 +239,7 @@ impl Description {
         let file = "the description";
         let description: Self = serde_json::from_str(text)
             .map_err(|error| FileError::whole(file, error.to_string()))?;
-        let whole = |fault: Fault| FileError {
-            field: fault.field(),
-            ..FileError::whole(file, fault.why.clone())
-        };
+        let whole = |fault: Fault| FileError::of_fault(file, &fault);
         if description.version != Self::VERSION {
             let found = description.version;
             let why = format!("found {found}, expected {}", Self::VERSION);

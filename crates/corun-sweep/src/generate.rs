@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use corun_app::{Error, Result};
+use corun_input::FileError;
 use corun_machine::Machine;
 use corun_model::{Model, ModelOptions};
 use corun_policy::{CacheClass, ClassLimits, classify, ways_curve};
-use corun_profile::{App, FileError, Library, MIX_FILE_VERSION, Mix};
+use corun_profile::{App, Library, MIX_FILE_VERSION, Mix};
 use rand::seq::{IndexedRandom, SliceRandom};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use corun_app::Error;
-use corun_profile::{Library, TomlFile as _};
+use corun_input::TomlFile as _;
+use corun_profile::Library;
 use corun_sweep::{
     Description, RESULTS, Runner, Store, SweepPlan, SweepRow, TaskKind, run_here, summaries,
 };

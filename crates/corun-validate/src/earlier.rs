@@ -5,8 +5,8 @@ use std::path::Path;
 
 use corun_app::{Error, Result};
 use corun_calibrate::NeighbourUse;
+use corun_input::json_in_words;
 use corun_linux::Noise;
-use corun_profile::json_in_words;
 use serde::Deserialize;
 
 use crate::{

@@ -4,12 +4,11 @@ use anyhow::anyhow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use corun_input::{Fault, PathStep, TomlSource};
 use corun_machine::Machine;
 use corun_model::{LoadedProgram, Model, ModelOptions};
 use corun_optimal::Objective;
-use corun_profile::{
-    Fault, Library, Method, Mix, MixSource, PathStep, Profile, TABLE_INSTRUCTIONS,
-};
+use corun_profile::{Library, Method, Mix, Profile, TABLE_INSTRUCTIONS};
 use corun_sim::{AppSpec, Observation, SimError, apps_from_mix, check_end};
 
 use crate::lookup::{self, DEFAULT_MACHINE};
@@ -39,7 +38,7 @@ pub struct ComparisonRequest {
     /// None: the mix's, else [`DEFAULT_MACHINE`].
     pub machine: Option<Machine>,
     /// The programs and where they were read; none: eight programs of the library.
-    pub mix: Option<(Mix, Option<MixSource>)>,
+    pub mix: Option<(Mix, Option<TomlSource>)>,
     /// None: all of the registry that place and are for the machine.
     pub policies: Option<Vec<PolicySpec>>,
     /// Runs a policy; none: the mix's, else 10.
@@ -127,7 +126,7 @@ impl ComparisonSetup {
         machine: Machine,
         options: ModelOptions,
         mix: &Mix,
-        source: Option<&MixSource>,
+        source: Option<&TomlSource>,
         seeds: u32,
         policies: Vec<PolicySpec>,
     ) -> Result<Self> {
@@ -146,7 +145,7 @@ impl ComparisonSetup {
         library: &Library,
         loaded: &BTreeMap<String, Arc<LoadedProgram>>,
         mix: &Mix,
-        source: Option<&MixSource>,
+        source: Option<&TomlSource>,
         seeds: u32,
         policies: Vec<PolicySpec>,
     ) -> Result<Self> {
@@ -273,7 +272,7 @@ fn spread_mix(library: &Library, cpus: usize) -> Result<Mix> {
 /// Every profile of the mix, loaded once.
 fn load(
     mix: &Mix,
-    source: Option<&MixSource>,
+    source: Option<&TomlSource>,
     library: &Library,
     model: &Model,
 ) -> Result<BTreeMap<String, Arc<LoadedProgram>>> {
@@ -296,7 +295,7 @@ fn app_field(place: usize, field: &'static str) -> Vec<PathStep> {
 }
 
 /// Bad input in a mix, with file and line where the mix is a file.
-fn at(source: Option<&MixSource>, path: Vec<PathStep>, failure: Error) -> Error {
+fn at(source: Option<&TomlSource>, path: Vec<PathStep>, failure: Error) -> Error {
     match source {
         Some(source) => failure.at(|why| source.error(&Fault { path, why })),
         None => failure,
@@ -304,7 +303,7 @@ fn at(source: Option<&MixSource>, path: Vec<PathStep>, failure: Error) -> Error 
 }
 
 /// What the simulator finds wrong with a program of the mix.
-fn app_failure(mix: &Mix, source: Option<&MixSource>, error: SimError) -> Error {
+fn app_failure(mix: &Mix, source: Option<&TomlSource>, error: SimError) -> Error {
     let SimError::App { app, field, found, expected } = &error else { return error.into() };
     // A command has no name of its own there but its number.
     let is_meant = |place: &usize| {

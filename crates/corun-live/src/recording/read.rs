@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead};
 use std::sync::Arc;
 
+use corun_input::json_in_words;
 use corun_linux::{Task, TaskFacts, escape_controls};
 use corun_machine::Machine;
 use corun_policy::{Nanoseconds, WaysCurve};
-use corun_profile::json_in_words;
 use serde::Deserialize;
 
 use super::line::{HeaderLine, SampleLine, ThreadLine};

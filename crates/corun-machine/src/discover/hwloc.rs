@@ -5,11 +5,12 @@
 
 use std::collections::BTreeSet;
 
+use corun_input::FileError;
 use roxmltree::{Document, Node, ParsingOptions};
 
 use super::tree::{self, Piece};
 use crate::spec::{CacheType, Inclusion, ObjectSpec, ObjectType};
-use crate::{CoreType, CpuId, CpuSet, MAX_CPU, Machine, MachineError, MachineSpec, Place};
+use crate::{CoreType, CpuId, CpuSet, MAX_CPU, Machine, MachineError, MachineSpec};
 
 /// The most elements that are read: hundreds for each CPU of the largest machines.
 const MOST_ELEMENTS: u32 = 1_000_000;
@@ -25,16 +26,15 @@ impl Machine {
     /// # Errors
     /// [`MachineError::Invalid`] for what is no XML of hwloc, or describes no machine.
     pub fn from_hwloc_xml(text: &str, file: &str) -> Result<Self, MachineError> {
-        let invalid = |line: Option<usize>, why: String| MachineError::Invalid {
-            file: file.to_owned(),
-            place: Place { line, field: None },
-            why,
+        let invalid = |line: Option<u32>, why: String| {
+            let line = line.map(u64::from);
+            MachineError::Invalid(FileError { line, ..FileError::whole(file, why) })
         };
         // hwloc's files name a document type, which is not read.
         let options =
             ParsingOptions { allow_dtd: true, nodes_limit: MOST_ELEMENTS, ..Default::default() };
         let document = Document::parse_with_options(text, options)
-            .map_err(|error| invalid(Some(error.pos().row as usize), error.to_string()))?;
+            .map_err(|error| invalid(Some(error.pos().row), error.to_string()))?;
         let root = document.root_element();
         if root.tag_name().name() != "topology" {
             let found = root.tag_name().name();
@@ -43,7 +43,7 @@ impl Machine {
         let mut reader = Reader::default();
         for object in root.descendants().filter(|node| node.has_tag_name("object")) {
             reader.object(object).map_err(|why| {
-                let line = document.text_pos_at(object.range().start).row as usize;
+                let line = document.text_pos_at(object.range().start).row;
                 invalid(Some(line), why)
             })?;
         }

@@ -6,9 +6,10 @@ use corun_app::{
     ComparisonHooks, ComparisonRequest, ComparisonSetup, PolicySpec, RowKind, Timeline,
     parse_observation, timeline, trace_document,
 };
+use corun_input::{Fault, TomlSource};
 use corun_machine::Machine;
 use corun_optimal::Objective;
-use corun_profile::{Fault, Mix, MixSource};
+use corun_profile::Mix;
 use corun_sim::RunResult;
 use corun_views::comparison::{ComparisonPage, csv, long_csv, table};
 
@@ -91,7 +92,7 @@ fn setup(arguments: &CompareArgs) -> Outcome<ComparisonSetup> {
 }
 
 /// The mix of the file or of `--apps`, if either is given.
-fn given_mix(arguments: &CompareArgs) -> Outcome<Option<(Mix, Option<MixSource>)>> {
+fn given_mix(arguments: &CompareArgs) -> Outcome<Option<(Mix, Option<TomlSource>)>> {
     if let Some(path) = &arguments.mix {
         let (mix, source) = Mix::load_with_source(path)?;
         return Ok(Some((mix, Some(source))));

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use corun_profile::TomlFile as _;
+use corun_input::TomlFile as _;
 use corun_sweep::{
     Description, RESULTS, Runner, Store, Summary, SweepPlan, SweepRow, run_here, stored_rows,
     summaries,

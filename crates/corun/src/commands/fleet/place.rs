@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use anyhow::anyhow;
 use corun_fleet::{FleetDescription, FleetDocument, FleetQuestion};
-use corun_profile::TomlFile as _;
+use corun_input::TomlFile as _;
 use corun_report::{Columns, counted, json, or_dash, print};
 
 use crate::cli::{FleetPlaceArgs, TableFormat, model_options};

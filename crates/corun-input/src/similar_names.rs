@@ -7,7 +7,7 @@ const ALIKE: f64 = 0.8;
 const OFFERED: usize = 6;
 
 /// The known names that come near `name`, the nearest first; equally near ones in the order given.
-pub(crate) fn similar_names<'a>(name: &str, known: &[&'a str]) -> Vec<&'a str> {
+pub fn similar_names<'a>(name: &str, known: &[&'a str]) -> Vec<&'a str> {
     let wanted = name.to_lowercase();
     let mut scored: Vec<(f64, &str)> = known
         .iter()
