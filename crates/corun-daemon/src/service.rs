@@ -50,9 +50,12 @@ pub fn check(path: &Path) -> Result<String> {
 
 /// Warns of what a configuration names and is not there or not safe, as far as this user can tell: the daemon may be another's.
 fn warn_of_what_is_missing(config: &Config, builder: &HostBuilder) {
-    let profiles = config.programs.iter().filter_map(|program| program.profile.as_deref());
+    let profiles = config.programs.iter().enumerate().filter_map(|(index, program)| {
+        let checked = builder.check_profiles(&[program.profile.as_deref()?]);
+        Some(checked.map_err(|failure| config.at(&config.profile_field(index), failure)))
+    });
     let journals = config.may_act().then(|| builder.check_journals());
-    for checked in profiles.map(|name| builder.check_profiles(&[name])).chain(journals) {
+    for checked in profiles.chain(journals) {
         if let Err(failure) = checked {
             tell(format_args!("warning: {}", failure.report().trim()));
         }
@@ -95,7 +98,7 @@ pub fn run(path: &Path, dry_run: bool) -> Result {
             "started"
         );
         tell_systemd(&[NotifyState::Ready]);
-        let patience = config.stall().map_err(Error::input)?;
+        let patience = config.stall().map_err(|fault| config.source.error(&fault))?;
         let watchdog = Watchdog::start(host.undoer(), patience)?;
         let interval_s = config.interval_s.unwrap_or(Look::default().every.as_secs_f64());
         let mut session = Session {
@@ -144,9 +147,10 @@ fn viewers(config: &Config, signals: &Signals) -> Option<Viewers> {
 fn acting_host(config: &Config) -> Result<(Host, Acting)> {
     // A policy that only proposes need not have been evaluated.
     let settings = HostSettings { untested: true, gate: None, ..config.host_settings(false)? };
-    let builder = HostBuilder::new(&settings)?;
+    let builder = HostBuilder::new(&settings).map_err(|failure| config.blamed(failure))?;
     let (targets, profiles) = (config.targets(), config.profile_names());
-    let (host, acting) = Acting::host(builder, &settings, targets, &profiles, &Look::default())?;
+    let (host, acting) = Acting::host(builder, &settings, targets, &profiles, &Look::default())
+        .map_err(|failure| config.blamed(failure))?;
     let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
     Ok((host, acting.counting_from(since.as_millis() as u64)))
 }
@@ -166,7 +170,7 @@ fn built(config: &Config, settings: &HostSettings) -> Result<(HostBuilder, Host)
         let host = builder.host(settings, config.targets(), &config.profile_names())?;
         Ok((builder, host))
     };
-    build().map_err(Error::in_settings)
+    build().map_err(|failure: Error| config.blamed(failure.in_settings()))
 }
 
 /// A host that watches what a configuration schedules, with no policy.
@@ -176,8 +180,11 @@ fn built(config: &Config, settings: &HostSettings) -> Result<(HostBuilder, Host)
 pub fn onlooker(config: &Config, look: &Look) -> Result<Host> {
     let policy = NO_POLICY.to_owned();
     let settings = HostSettings { policy, set: Vec::new(), ..config.host_settings(true)? };
-    let builder = HostBuilder::new(&settings)?;
-    builder.host_that_looks(&settings, config.targets(), &config.profile_names(), look)
+    let build = || {
+        let builder = HostBuilder::new(&settings)?;
+        builder.host_that_looks(&settings, config.targets(), &config.profile_names(), look)
+    };
+    build().map_err(|failure| config.blamed(failure))
 }
 
 /// The configuration as it is now; none where it is no good, and the old one stays in force.

@@ -15,7 +15,9 @@ pub fn similar_names<'a>(name: &str, known: &[&'a str]) -> Vec<&'a str> {
             let lower = candidate.to_lowercase();
             let part = wanted.len() >= 3 && lower.contains(&wanted);
             let score = strsim::jaro_winkler(&wanted, &lower) + if part { 1.0 } else { 0.0 };
-            (score >= ALIKE).then_some((score, candidate))
+            // Two letters of a short name that change places make it less alike than it reads.
+            let one_slip = wanted.len() >= 3 && strsim::osa_distance(&wanted, &lower) == 1;
+            (score >= ALIKE || one_slip).then_some((score, candidate))
         })
         .collect();
     scored.sort_by(|one, other| other.0.total_cmp(&one.0));
@@ -33,5 +35,6 @@ mod tests {
         assert_eq!(similar_names("lmb06", &known)[0], "lbm06");
         assert_eq!(similar_names("mcf", &known)[..2], ["mcf06", "mcf00"]);
         assert!(similar_names("gromacs", &known).is_empty());
+        assert_eq!(similar_names("doi", &["dio", "ucp"]), ["dio"]);
     }
 }

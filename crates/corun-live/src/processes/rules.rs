@@ -127,6 +127,16 @@ impl Command {
     }
 }
 
+impl Rule {
+    /// Are its patterns such, and is its user known here?
+    ///
+    /// # Errors
+    /// [`LiveError::BadPattern`] or [`LiveError::UnknownUser`].
+    pub fn check(&self) -> Result<(), LiveError> {
+        Matcher::new(self).map(|_| ())
+    }
+}
+
 fn glob(field: &'static str, pattern: &str, of_paths: bool) -> Result<GlobMatcher, LiveError> {
     let glob = GlobBuilder::new(pattern).literal_separator(of_paths).build();
     glob.map(|glob| glob.compile_matcher()).map_err(|error| LiveError::BadPattern {

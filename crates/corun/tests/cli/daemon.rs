@@ -310,7 +310,10 @@ fn a_configuration_is_checked_before_use() {
     let bad = check(&fixture.path("bad.toml"));
     assert_eq!(bad.status.code(), Some(2));
     let message = String::from_utf8_lossy(&bad.stderr).into_owned();
-    assert!(message.contains("bad.toml:2: unknown field `polciy`"), "{message}");
+    assert!(
+        message.contains("bad.toml:2: polciy: unknown field `polciy` (did you mean `policy`?)"),
+        "{message}"
+    );
     let program = "[[program]]\nname = \"a\"\ncommand = \"a\"\n";
     let checked = |more: &str| {
         let text = format!("policy = \"di\"\ncounters = \"profiles\"\n{program}{more}\n");
@@ -320,11 +323,14 @@ fn a_configuration_is_checked_before_use() {
     };
     let (code, said) = checked("cgroup = \"\"");
     assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("program 1: `a`: cgroup: found nothing"), "{said}");
+    assert!(said.contains("other.toml:6: program[0].cgroup: found nothing"), "{said}");
     // The daemon starts all the same.
     let (code, said) = checked("profile = \"nope\"");
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("warning: no program is named \"nope\""), "{said}");
+    assert!(
+        said.contains("other.toml:6: program[0].profile: no program is named \"nope\""),
+        "{said}"
+    );
     fixture.write("good.toml", &format!("policy = \"di\"\ncounters = \"profiles\"\n{program}"));
     let good = check(&fixture.path("good.toml"));
     let said = String::from_utf8_lossy(&good.stdout).into_owned();

@@ -126,8 +126,12 @@ fn a_folder_that_is_not_there_is_no_folder_without_journals() {
     let told = fixture.run(&["restore", "--config", "config.toml"]).done();
     assert_eq!(told, "nothing to restore: no journal in none (there is no such folder)\n");
     fixture.write("config.toml", "journals = 3\n");
-    fixture.run(&["restore", "--config", "config.toml"]).refused(&["journals: expected a folder"]);
-    fixture.run(&["restore", "--config", "none.toml"]).refused(&["none.toml: No such file"]);
+    fixture
+        .run(&["restore", "--config", "config.toml"])
+        .refused(&["config.toml:1: journals: invalid type: integer `3`, expected a path"]);
+    fixture
+        .run(&["restore", "--config", "none.toml"])
+        .refused(&["none.toml: cannot be read: No such file"]);
 }
 
 #[test]
