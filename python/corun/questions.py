@@ -229,7 +229,7 @@ def partition(
     profiles: ProfilesLike | None = None,
     ways: int | None = None,
     min_ways: int | None = None,
-    parameters: Mapping[str, float] | None = None,
+    parameters: Mapping[str, float | str] | None = None,
     seed: int = 1,
     time_limit_s: float | None = None,
     options: _corun.ModelOptions | None = None,
@@ -255,7 +255,7 @@ def partition(
     ways, min_ways
         Ways of the LLC and the fewest of a part. None: the machine's.
     parameters
-        The policies' parameters (docs/partitioning.md).
+        The policies' parameters (docs/partitioning.md): numbers, or names of choices (``{"overlap": "off"}``).
     """
     wanted = SimpleNamespace(
         apps=names_of(apps),

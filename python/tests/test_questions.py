@@ -173,6 +173,15 @@ def test_machines_tell_their_tree():
         (lambda: corun.partition(["xz"], "dio"), "places programs"),
         (lambda: corun.partition(["xz"], masks=[0x5]), "is not contiguous"),
         (lambda: corun.partition(["xz"], "ucp", parameters={"x": 1}), "unknown parameter `x`"),
+        (
+            lambda: corun.partition(["xz"], "ucp", parameters={"per-cycle": 0.5}),
+            "parameter `per-cycle` is 0.5: expected 0 (off) or 1 (on)",
+        ),
+        (
+            lambda: corun.partition(["xz"], "ucp", parameters={"per-cycle": "of"}),
+            "parameters: per-cycle: found `of`, expected 0 (off) or 1 (on)",
+        ),
+        (lambda: corun.compare(["xz"], policies=["corun:objective=1.5"]), "objective` is 1.5: expected 0 (mean"),
         (lambda: corun.partition([], "lfoc"), "found no program"),
         (lambda: corun.Model([]), "found no program"),
         (lambda: corun.place([]), "found no program"),

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use corun_machine::Machine;
-use corun_policy::{BuildOptions, LiveForm, Policy, PolicyKind, registry};
+use corun_policy::{BuildOptions, LiveForm, Policy, PolicyKind, parse_parameter, registry};
 use corun_runtime::RuntimeError;
 
 use crate::{Error, Result};
@@ -104,7 +104,7 @@ impl PolicySpec {
     /// `lfoc:max-streaming-way=4:gaps-per-streaming=2`.
     ///
     /// # Errors
-    /// As [`build_policies_with`], and for a parameter without a number.
+    /// As [`build_policies_with`], and for a parameter without a value.
     pub fn parse(name: &str) -> Result<Self> {
         let mut policies: Vec<&str> = Vec::new();
         let mut parameters = BTreeMap::new();
@@ -113,13 +113,14 @@ impl PolicySpec {
             let policy = words.next().unwrap_or_default();
             let mut own = BTreeMap::new();
             for word in words {
-                let given = word.split_once('=');
-                let number = given.and_then(|(key, value)| Some((key, value.trim().parse().ok()?)));
-                let Some((key, value)) = number else {
-                    let message = format!("`{part}`: found `{word}`, expected PARAMETER=NUMBER");
-                    return Err(Error::input(message).hint(format!("{policy}:PARAMETER=NUMBER")));
+                let Some((key, value)) = word.split_once('=') else {
+                    let message = format!("`{part}`: found `{word}`, expected PARAMETER=VALUE");
+                    return Err(Error::input(message).hint(format!("{policy}:PARAMETER=VALUE")));
                 };
-                own.insert(key.trim().to_owned(), value);
+                let key = key.trim();
+                let value = parse_parameter(key, value)
+                    .map_err(|why| Error::input(format!("`{part}`: {key}: {why}")))?;
+                own.insert(key.to_owned(), value);
             }
             // Each part's parameters are its own.
             build_policies_with(policy, &BuildOptions { seed: 0, parameters: own.clone() })?;
@@ -215,14 +216,22 @@ mod tests {
     fn parameters_stand_behind_their_policy() {
         let needs = |text: &str| PolicySpec::parse(text).unwrap().build(1).unwrap()[0].needs();
         assert_ne!(needs("dio").interval, needs("dio:interval-cycles=5e8").interval);
+        let label = PolicySpec::parse("corun:objective=energy:ways=off").unwrap();
+        assert_eq!(label.name(), "corun:objective=energy:ways=off");
         let both =
             PolicySpec::parse("lfoc:max-streaming-way=4 + dio : half-life-intervals=2").unwrap();
         assert_eq!(both.name(), "lfoc:max-streaming-way=4 + dio : half-life-intervals=2");
         assert_eq!(both.build(1).unwrap().len(), 2);
         for (wrong, why) in [
             ("dio:min-gain=1", "parameter"),
-            ("dio:half-life-intervals", "expected PARAMETER=NUMBER"),
-            ("dio:half-life-intervals=much", "expected PARAMETER=NUMBER"),
+            ("dio:half-life-intervals", "expected PARAMETER=VALUE"),
+            (
+                "dio:half-life-intervals=much",
+                "half-life-intervals: found `much`, expected a number",
+            ),
+            ("corun:objective=1.5", "parameter `objective` is 1.5: expected 0 (mean-slowdown), 1"),
+            ("corun:objective=speed", "objective: found `speed`, expected 0 (mean-slowdown), 1"),
+            ("corun:target-slowdown=0.5", "expected 0 or a number from 1 to"),
             ("dio:half-life-intervals=-1", "half-life-intervals"),
             // The other part's.
             ("dio:max-streaming-way=4+lfoc", "parameter"),

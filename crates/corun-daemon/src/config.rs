@@ -40,6 +40,7 @@ pub struct Config {
     #[serde(skip)]
     pub(crate) chosen: Option<&'static str>,
     /// Its parameters; those not given keep their defaults.
+    #[serde(deserialize_with = "corun_policy::deserialize_parameters")]
     pub(crate) parameters: BTreeMap<String, f64>,
     /// Where counters come from: `auto`, `perf`, `profiles`, `model`.
     pub(crate) counters: String,

@@ -68,6 +68,14 @@ fn what_cannot_be_is_refused_with_file_line_and_key() {
             "c.toml:2: parameters.curvature: policy `dunn`: parameter `curvature` is -1",
         ),
         (
+            "policy = \"corun\"\nparameters = { ways = 1, objective = \"speed\" }",
+            "c.toml:2: parameters.objective: found `speed`, expected 0 (mean-slowdown), 1 ",
+        ),
+        (
+            "policy = \"corun\"\nparameters = { objective = 1.5 }",
+            "c.toml:2: parameters.objective: policy `corun`: parameter `objective` is 1.5: expected 0 (",
+        ),
+        (
             "parameters = { measure = 1 }",
             "c.toml:1: parameters: policy = \"auto\" may choose a policy without them",
         ),

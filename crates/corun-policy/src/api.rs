@@ -2,6 +2,7 @@
 
 mod counters;
 mod entry;
+mod parameter_kind;
 mod plan;
 mod policy;
 mod predictor;
@@ -15,6 +16,7 @@ pub use entry::{
     Build, BuildError, BuildOptions, LiveForm, Parameter, PolicyEntry, PolicyKind, build,
     build_partitioner,
 };
+pub use parameter_kind::{ParameterKind, deserialize_parameters, parse_parameter};
 pub use plan::{Action, ActionKind, CachePart, Plan, Step};
 pub use policy::{Event, Interval, Needs, Policy};
 pub use predictor::{LibraryPredictor, LoadedPredictor, Predictor};

@@ -21,7 +21,7 @@ pub use speedup::{SpeedupPoint, fit_speedup};
 
 use corun_machine::{CpuSet, Machine};
 
-use crate::{Nanoseconds, Parameter, PolicyEntry};
+use crate::{Nanoseconds, Parameter, ParameterKind, PolicyEntry};
 
 pub(crate) const POLICIES: &[PolicyEntry] =
     &[hmp::ENTRY, hsp::ENTRY, rr::ENTRY, equal_progress::ENTRY, acfs::ENTRY, camps::ENTRY];
@@ -29,6 +29,7 @@ pub(crate) const POLICIES: &[PolicyEntry] =
 /// The thesis's sampling period.
 pub(crate) const INTERVAL: Parameter = Parameter {
     name: "interval-ms",
+    kind: ParameterKind::Number,
     default: 50.0,
     min: 1.0,
     max: 1e5,
@@ -38,6 +39,7 @@ pub(crate) const INTERVAL: Parameter = Parameter {
 /// The thesis's rate of migrations, for policies that swap by the clock.
 pub(crate) const SWAP_EVERY: Parameter = Parameter {
     name: "swap-every-ms",
+    kind: ParameterKind::Number,
     default: 400.0,
     min: 1.0,
     max: 1e6,
@@ -157,6 +159,7 @@ pub(crate) fn amp_threshold_ms(machine: &Machine, asked: f64) -> f64 {
 /// The parameter to it.
 pub(crate) const AMP_THRESHOLD: Parameter = Parameter {
     name: "amp-threshold-ms",
+    kind: ParameterKind::Number,
     default: 0.0,
     min: 0.0,
     max: 1e6,
@@ -166,6 +169,7 @@ pub(crate) const AMP_THRESHOLD: Parameter = Parameter {
 /// How much throughput counts.
 pub(crate) const UNFAIRNESS_FACTOR: Parameter = Parameter {
     name: "unfairness-factor",
+    kind: ParameterKind::Number,
     default: 1.0,
     min: 1.0,
     max: 1000.0,

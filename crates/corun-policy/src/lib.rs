@@ -16,10 +16,10 @@ mod registry;
 pub use api::{
     Action, ActionKind, Build, BuildError, BuildOptions, CachePart, Count, CounterKind, Counts,
     Event, Interval, LibraryPredictor, LiveForm, LoadedPredictor, Nanoseconds, Needs, Parameter,
-    Plan, Policy, PolicyEntry, PolicyKind, PolicyWrapper, Predictor, ProcessId, REQUEST_BYTES,
-    Rates, Scope, ScopedRate, ServiceLatency, SoloFigures, Step, ThreadId, ThreadState, ThreadView,
-    Totals, View, Waker, WaysCurve, WaysPoint, WrappedPolicy, build, build_partitioner,
-    solo_figures, ways_curve,
+    ParameterKind, Plan, Policy, PolicyEntry, PolicyKind, PolicyWrapper, Predictor, ProcessId,
+    REQUEST_BYTES, Rates, Scope, ScopedRate, ServiceLatency, SoloFigures, Step, ThreadId,
+    ThreadState, ThreadView, Totals, View, Waker, WaysCurve, WaysPoint, WrappedPolicy, build,
+    build_partitioner, deserialize_parameters, parse_parameter, solo_figures, ways_curve,
 };
 pub use asymmetric::{SpeedupPoint, fit_speedup, phase_hit_rate};
 pub use coscheduling::{CascFindings, casc_observed};

@@ -23,9 +23,27 @@ pub(crate) struct Wanted {
     objective: String,
     ways: Option<u32>,
     min_ways: Option<u32>,
-    set: Vec<(String, f64)>,
+    set: Vec<(String, ParameterValue)>,
     seed: u64,
     time_limit_s: Option<f64>,
+}
+
+/// A number, or the name of a choice.
+#[derive(FromPyObject)]
+enum ParameterValue {
+    Number(f64),
+    Name(String),
+}
+
+impl ParameterValue {
+    /// Its number as the value of the parameter of this name.
+    fn of(self, name: &str) -> PyResult<f64> {
+        match self {
+            Self::Number(number) => Ok(number),
+            Self::Name(text) => corun_policy::parse_parameter(name, &text)
+                .map_err(|why| raised(Error::input(format!("parameters: {name}: {why}")))),
+        }
+    }
 }
 
 /// A partition and its figures; the document as JSON.
@@ -46,6 +64,11 @@ pub(crate) fn partition(
     let time_limit_s = wanted.time_limit_s.map(limit).transpose()?;
     let ways = input::count("ways", wanted.ways, (1, 64))?;
     let least = input::count("min_ways", wanted.min_ways, (1, 64))?;
+    let number = |(name, value): (String, ParameterValue)| {
+        let value = value.of(&name)?;
+        Ok((name, value))
+    };
+    let set = wanted.set.into_iter().map(number).collect::<PyResult<_>>()?;
     let asked = PartitionRequest {
         masks: wanted.masks,
         policy: wanted.policy,
@@ -56,7 +79,7 @@ pub(crate) fn partition(
         time_limit_s,
         target_slowdown: None,
         pareto: false,
-        set: wanted.set,
+        set,
         seed: wanted.seed,
     };
     asked.check().map_err(raised)?;

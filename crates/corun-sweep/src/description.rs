@@ -1,11 +1,14 @@
 //! The description of a sweep, as a TOML file or a document. docs/scaling.md is its reference.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 
 use corun_input::{Fault, FileError, PathStep, TomlFile};
 use corun_profile::Method;
-use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use crate::task::Bound;
 
@@ -58,13 +61,38 @@ pub struct Description {
 }
 
 /// A policy, by name or with parameters.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(untagged, expecting = "a policy's name, or { name = \"..\", parameters = { .. } }")]
+#[derive(Debug, Clone, PartialEq)]
 pub enum PolicyChoice {
     /// `dio`, or two that act together, `dio+lfoc`.
     NamedMix(String),
     /// With parameters.
     Tuned(TunedPolicy),
+}
+
+// An untagged enum would say of a wrong parameter only that the whole is no policy.
+impl<'de> Deserialize<'de> for PolicyChoice {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(ChoiceVisitor)
+    }
+}
+
+struct ChoiceVisitor;
+
+impl<'de> Visitor<'de> for ChoiceVisitor {
+    type Value = PolicyChoice;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a policy's name, or { name = \"..\", parameters = { .. } }")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<PolicyChoice, E> {
+        Ok(PolicyChoice::NamedMix(name.to_owned()))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<PolicyChoice, A::Error> {
+        let tuned = TunedPolicy::deserialize(MapAccessDeserializer::new(map));
+        tuned.map(PolicyChoice::Tuned)
+    }
 }
 
 /// A policy with parameters.
@@ -74,7 +102,7 @@ pub struct TunedPolicy {
     /// One policy.
     pub name: String,
     /// By name; those not given keep their defaults.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "corun_policy::deserialize_parameters")]
     pub parameters: BTreeMap<String, f64>,
 }
 

@@ -234,6 +234,10 @@ fn a_plan_of_another_version_is_refused() {
 fn bad_input_is_refused_with_its_place() {
     let small = |from: &str, to: &str| refused(&SMALL.replace(from, to));
     let tuned = "{ name = \"di\", parameters = { x = 1.0 } }";
+    let with = |value: &str| {
+        let tuned = format!("{{ name = \"corun\", parameters = {{ objective = {value} }} }}");
+        small("{ name = \"random\" }", &tuned)
+    };
     for (error, expected) in [
         (small("[[random]]", "[[randon]]"), "unknown field `randon`"),
         (small("count = 3", "cuont = 3"), "unknown field `cuont`"),
@@ -242,6 +246,10 @@ fn bad_input_is_refused_with_its_place() {
         (small("seeds = 2", "seeds = 0"), "sweep.toml:4: seeds: found 0 seeds"),
         (small("\"di\"", "\"dii\""), "unknown policy `dii`"),
         (small("{ name = \"random\" }", tuned), "`x`"),
+        (with("\"speed\""), "parameters.objective: found `speed`, expected 0 (mean-slowdown), 1"),
+        (with("1.5"), "parameter `objective` is 1.5: expected 0 (mean-slowdown), 1 "),
+        (with("true"), "expected a number or the name of a choice"),
+        (small("{ name = \"random\" }", "3"), "expected a policy's name, or { name = "),
         (small("\"xz\"", "\"xzz\""), "xzz"),
         (small("xeon-e5520", "xeon-e5521"), "xeon-e5521"),
         (small("size = 4", "size = 4000"), "expected at least 4000"),

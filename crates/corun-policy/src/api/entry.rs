@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::partitioning::policy::PartitionPolicy;
-use crate::{Partitioner, Policy, registry};
+use crate::{ParameterKind, Partitioner, Policy, registry};
 
 /// What the registry says of a policy.
 #[derive(Debug, Clone, Copy)]
@@ -96,11 +96,13 @@ impl PolicyEntry {
     }
 }
 
-/// A number that can be set when a policy is built.
+/// What can be set when a policy is built: a number, or a choice that is written by name or by number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Parameter {
     /// Its name, in kebab-case, with the unit.
     pub name: &'static str,
+    /// Which values it takes.
+    pub kind: ParameterKind,
     /// The value where none is given.
     pub default: f64,
     /// The lowest value allowed.
@@ -154,6 +156,11 @@ impl BuildOptions {
     pub fn value(&self, parameter: &Parameter) -> f64 {
         self.parameters.get(parameter.name).copied().unwrap_or(parameter.default)
     }
+
+    /// Is a switch ([`ParameterKind::SWITCH`]) on?
+    pub(crate) fn is_on(&self, parameter: &Parameter) -> bool {
+        self.value(parameter) != 0.0
+    }
 }
 
 /// Why a policy was not built.
@@ -194,20 +201,16 @@ pub enum BuildError {
         known: String,
     },
     /// A parameter's value cannot be.
-    #[error(
-        "policy `{policy}`: parameter `{name}` is {value}: expected a number from {min} to {max}"
-    )]
-    Range {
+    #[error("policy `{policy}`: parameter `{name}` is {value}: expected {expected}")]
+    Value {
         /// The policy.
         policy: &'static str,
         /// The parameter.
         name: &'static str,
         /// What was found.
         value: f64,
-        /// The lowest value allowed.
-        min: f64,
-        /// The highest value allowed.
-        max: f64,
+        /// What it may be, in words.
+        expected: String,
     },
 }
 
@@ -218,8 +221,8 @@ fn did_you_mean(nearest: &Option<&'static str>) -> String {
 /// Builds the policy of a name.
 ///
 /// # Errors
-/// [`BuildError`] when there is no such policy, it has no such parameter, or a value is out of
-/// range.
+/// [`BuildError`] when there is no such policy, it has no such parameter, or a parameter does not
+/// take the value.
 pub fn build(name: &str, options: &BuildOptions) -> Result<Box<dyn Policy>, BuildError> {
     let entry = checked(name, options)?;
     Ok(match entry.build {
@@ -265,12 +268,11 @@ fn check(entry: &PolicyEntry, name: &str, value: f64) -> Result<(), BuildError> 
             known,
         });
     };
-    // Not a number is in no range.
-    if (parameter.min..=parameter.max).contains(&value) {
+    if parameter.takes(value) {
         return Ok(());
     }
-    let Parameter { name, min, max, .. } = *parameter;
-    Err(BuildError::Range { policy: entry.name, name, value, min, max })
+    let (policy, name, expected) = (entry.name, parameter.name, parameter.expected());
+    Err(BuildError::Value { policy, name, value, expected })
 }
 
 fn unknown_policy(name: &str) -> BuildError {

@@ -17,14 +17,15 @@ use crate::asymmetric::sides::{Sides, is_runnable};
 use crate::asymmetric::speedup::side_of;
 use crate::asymmetric::{AMP_THRESHOLD, Cores, INTERVAL, Side, UNFAIRNESS_FACTOR, milliseconds};
 use crate::{
-    ActionKind, Build, BuildOptions, CounterKind, LiveForm, Nanoseconds, Parameter, PolicyEntry,
-    ProcessId, REQUEST_BYTES, ThreadId, View,
+    ActionKind, Build, BuildOptions, CounterKind, LiveForm, Nanoseconds, Parameter, ParameterKind,
+    PolicyEntry, ProcessId, REQUEST_BYTES, ThreadId, View,
 };
 
 pub use self::history::phase_hit_rate;
 
 const ENTRIES: Parameter = Parameter {
     name: "history-entries",
+    kind: ParameterKind::WholeNumber,
     default: 22.0,
     min: 1.0,
     max: 10_000.0,
@@ -33,6 +34,7 @@ const ENTRIES: Parameter = Parameter {
 
 const DISTANCE: Parameter = Parameter {
     name: "phase-distance-percent",
+    kind: ParameterKind::Number,
     default: 2.0,
     min: 0.0,
     max: 200.0,
@@ -41,6 +43,7 @@ const DISTANCE: Parameter = Parameter {
 
 const IDLING: Parameter = Parameter {
     name: "idle-big-cores",
+    kind: ParameterKind::SWITCH,
     default: 1.0,
     min: 0.0,
     max: 1.0,
@@ -49,6 +52,7 @@ const IDLING: Parameter = Parameter {
 
 const SPINNING: Parameter = Parameter {
     name: "spin-notification",
+    kind: ParameterKind::SWITCH,
     default: 1.0,
     min: 0.0,
     max: 1.0,
@@ -111,8 +115,8 @@ impl Camps {
             unfairness_factor: options.value(&UNFAIRNESS_FACTOR),
             entries: options.value(&ENTRIES) as usize,
             distance: options.value(&DISTANCE),
-            idling: options.value(&IDLING) >= 0.5,
-            heeds_spinning: options.value(&SPINNING) >= 0.5,
+            idling: options.is_on(&IDLING),
+            heeds_spinning: options.is_on(&SPINNING),
             ground: None,
             monitors: ByThread::default(),
             progress: Progress::new(options.value(&AMP_THRESHOLD)),

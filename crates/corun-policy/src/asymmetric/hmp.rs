@@ -7,12 +7,14 @@ use crate::asymmetric::policy::{Sharing, SharingPolicy};
 use crate::asymmetric::sides::{Sides, is_runnable};
 use crate::asymmetric::{Cores, INTERVAL, Side};
 use crate::{
-    Build, BuildOptions, LiveForm, Nanoseconds, Parameter, PolicyEntry, ThreadId, ThreadView, View,
+    Build, BuildOptions, LiveForm, Nanoseconds, Parameter, ParameterKind, PolicyEntry, ThreadId,
+    ThreadView, View,
 };
 
 /// `hmp_up_threshold` of the patches, 700 of 1024.
 const UP: Parameter = Parameter {
     name: "up-percent",
+    kind: ParameterKind::Number,
     default: 68.4,
     min: 0.0,
     max: 100.0,
@@ -22,6 +24,7 @@ const UP: Parameter = Parameter {
 /// `hmp_down_threshold`, 512 of 1024.
 const DOWN: Parameter = Parameter {
     name: "down-percent",
+    kind: ParameterKind::Number,
     default: 50.0,
     min: 0.0,
     max: 100.0,

@@ -6,10 +6,13 @@ use crate::asymmetric::progress::Programs;
 use crate::asymmetric::sides::Sides;
 use crate::asymmetric::speedup::{COUNTERS, IDEAL, Speedups};
 use crate::asymmetric::{Cores, INTERVAL, Side};
-use crate::{Build, BuildOptions, CounterKind, LiveForm, Parameter, PolicyEntry, View};
+use crate::{
+    Build, BuildOptions, CounterKind, LiveForm, Parameter, ParameterKind, PolicyEntry, View,
+};
 
 const MARGIN: Parameter = Parameter {
     name: "margin",
+    kind: ParameterKind::Number,
     default: 0.05,
     min: 0.0,
     max: 10.0,

@@ -5,7 +5,7 @@ use corun_machine::SpeedupFit;
 use super::{Cores, Side};
 use crate::asymmetric::by_thread::ByThread;
 use crate::linear::{Equation, least_squares};
-use crate::{CounterKind, Parameter, ThreadView, View};
+use crate::{CounterKind, Parameter, ParameterKind, ThreadView, View};
 
 /// Counters that the estimate stands on.
 pub(crate) const COUNTERS: [CounterKind; 4] = [
@@ -18,6 +18,7 @@ pub(crate) const COUNTERS: [CounterKind; 4] = [
 /// Known or estimated factors.
 pub(crate) const IDEAL: Parameter = Parameter {
     name: "ideal-speedup",
+    kind: ParameterKind::SWITCH,
     default: 0.0,
     min: 0.0,
     max: 1.0,

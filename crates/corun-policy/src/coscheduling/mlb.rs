@@ -12,12 +12,14 @@ use corun_model::{ContentionLaw, Model, ModelOptions};
 use crate::placement::running_averages::RunningAverages;
 use crate::{
     Action, ActionKind, Build, BuildOptions, CounterKind, Event, Interval, LiveForm, Nanoseconds,
-    Needs, Parameter, Plan, Policy, PolicyEntry, REQUEST_BYTES, ThreadId, ThreadView, View,
+    Needs, Parameter, ParameterKind, Plan, Policy, PolicyEntry, REQUEST_BYTES, ThreadId,
+    ThreadView, View,
 };
 use queues::{Exchange, Limits, Queues, Task};
 
 const INTERVAL: Parameter = Parameter {
     name: "interval-s",
+    kind: ParameterKind::Number,
     default: 4.0,
     min: 0.001,
     max: 1e4,
@@ -26,6 +28,7 @@ const INTERVAL: Parameter = Parameter {
 
 const WINDOW: Parameter = Parameter {
     name: "window-intervals",
+    kind: ParameterKind::WholeNumber,
     default: 20.0,
     min: 1.0,
     max: 1e4,
@@ -34,6 +37,7 @@ const WINDOW: Parameter = Parameter {
 
 const ROUND: Parameter = Parameter {
     name: "round",
+    kind: ParameterKind::Choice(&["up", "nearest"]),
     default: 0.0,
     min: 0.0,
     max: 1.0,
@@ -42,6 +46,7 @@ const ROUND: Parameter = Parameter {
 
 const TOLERANCE: Parameter = Parameter {
     name: "utilisation-tolerance",
+    kind: ParameterKind::Number,
     default: 0.1,
     min: 0.0,
     max: 1.0,
@@ -83,7 +88,7 @@ impl Mlb {
         Self {
             interval: Nanoseconds::from_secs_f64(options.value(&INTERVAL)),
             window: options.value(&WINDOW) as usize,
-            to_nearest: options.value(&ROUND) >= 0.5,
+            to_nearest: options.is_on(&ROUND),
             tolerance: options.value(&TOLERANCE),
             law: None,
             numbers: VecDeque::new(),

@@ -6,11 +6,12 @@ use corun_machine::CpuId;
 use crate::placement::running_averages::RunningAverages;
 use crate::{
     Action, ActionKind, Build, BuildOptions, CounterKind, Interval, LiveForm, Nanoseconds, Needs,
-    Parameter, Plan, Policy, PolicyEntry, ThreadView, View,
+    Parameter, ParameterKind, Plan, Policy, PolicyEntry, ThreadView, View,
 };
 
 const EPOCH: Parameter = Parameter {
     name: "epoch-ms",
+    kind: ParameterKind::Number,
     default: 400.0,
     min: 1.0,
     max: 1e6,

@@ -11,13 +11,14 @@ use super::processors::Processors;
 use super::words;
 use crate::placement::spread::usable_cpus;
 use crate::{
-    Action, ActionKind, BuildOptions, CounterKind, Interval, Nanoseconds, Needs, Parameter, Plan,
-    ProcessId, ThreadId, ThreadView, View,
+    Action, ActionKind, BuildOptions, CounterKind, Interval, Nanoseconds, Needs, Parameter,
+    ParameterKind, Plan, ProcessId, ThreadId, ThreadView, View,
 };
 
 /// Seconds of an epoch (section 3.4).
 pub(crate) const EPOCH: Parameter = Parameter {
     name: "epoch-seconds",
+    kind: ParameterKind::Number,
     default: 1.0,
     min: 1e-3,
     max: 1e6,
@@ -27,6 +28,7 @@ pub(crate) const EPOCH: Parameter = Parameter {
 /// The change of a miss rate that makes processes be mapped anew (section 3.4).
 pub(crate) const CHANGE: Parameter = Parameter {
     name: "change-percent",
+    kind: ParameterKind::Number,
     default: 20.0,
     min: 0.0,
     max: 1e6,
@@ -36,6 +38,7 @@ pub(crate) const CHANGE: Parameter = Parameter {
 /// A change of less is no change. The paper calls programs below 1 MPKI not memory-bound.
 pub(crate) const LEAST_CHANGE: Parameter = Parameter {
     name: "least-change-mpki",
+    kind: ParameterKind::Number,
     default: 1.0,
     min: 0.0,
     max: 1e6,
@@ -45,6 +48,7 @@ pub(crate) const LEAST_CHANGE: Parameter = Parameter {
 /// Where penalties come from.
 pub(crate) const REGRESSION: Parameter = Parameter {
     name: "regression",
+    kind: ParameterKind::SWITCH,
     default: 0.0,
     min: 0.0,
     max: 1.0,
@@ -54,6 +58,7 @@ pub(crate) const REGRESSION: Parameter = Parameter {
 /// Where miss rates come from.
 pub(crate) const PROFILE_MPKI: Parameter = Parameter {
     name: "profile-mpki",
+    kind: ParameterKind::SWITCH,
     default: 0.0,
     min: 0.0,
     max: 1.0,
@@ -63,6 +68,7 @@ pub(crate) const PROFILE_MPKI: Parameter = Parameter {
 /// When memory follows.
 pub(crate) const MOVE_PAGES: Parameter = Parameter {
     name: "move-pages-after-epochs",
+    kind: ParameterKind::WholeNumber,
     default: 0.0,
     min: 0.0,
     max: 1e6,
@@ -72,6 +78,7 @@ pub(crate) const MOVE_PAGES: Parameter = Parameter {
 /// What a link bears.
 pub(crate) const THRESHOLD: Parameter = Parameter {
     name: "threshold-mpki",
+    kind: ParameterKind::Number,
     default: 0.0,
     min: 0.0,
     max: 1e6,
@@ -155,8 +162,8 @@ impl Epochs {
             epoch: Nanoseconds::from_secs_f64(options.value(&EPOCH)),
             change: options.value(&CHANGE) / 100.0,
             least_change_mpki: options.value(&LEAST_CHANGE),
-            regression: options.value(&REGRESSION) >= 0.5,
-            profile_mpki: options.value(&PROFILE_MPKI) >= 0.5,
+            regression: options.is_on(&REGRESSION),
+            profile_mpki: options.is_on(&PROFILE_MPKI),
             move_pages_after: options.value(&MOVE_PAGES) as u64,
             known: BTreeMap::new(),
             ground: None,

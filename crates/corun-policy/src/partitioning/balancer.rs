@@ -12,10 +12,13 @@ use crate::partitioning::mask;
 use crate::partitioning::online::Cache;
 use crate::partitioning::online::window::Sample;
 use crate::partitioning::steering::{Controller, INTERVAL_MS, Program, Setting, SteeringPolicy};
-use crate::{Build, BuildOptions, CounterKind, LiveForm, Parameter, PolicyEntry, ProcessId};
+use crate::{
+    Build, BuildOptions, CounterKind, LiveForm, Parameter, ParameterKind, PolicyEntry, ProcessId,
+};
 
 const WASTE: Parameter = Parameter {
     name: "waste-share",
+    kind: ParameterKind::Number,
     default: 0.25,
     min: 0.0,
     max: 1.0,
@@ -24,6 +27,7 @@ const WASTE: Parameter = Parameter {
 
 const BUSY: Parameter = Parameter {
     name: "busy-share",
+    kind: ParameterKind::Number,
     default: 0.8,
     min: 0.0,
     max: 1.0,
@@ -32,6 +36,7 @@ const BUSY: Parameter = Parameter {
 
 const CALM: Parameter = Parameter {
     name: "calm-share",
+    kind: ParameterKind::Number,
     default: 0.6,
     min: 0.0,
     max: 1.0,
@@ -40,6 +45,7 @@ const CALM: Parameter = Parameter {
 
 const LEAST_CAP: Parameter = Parameter {
     name: "least-cap",
+    kind: ParameterKind::Number,
     default: 0.5,
     min: 0.01,
     max: 1.0,

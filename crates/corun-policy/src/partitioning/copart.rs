@@ -12,10 +12,13 @@ use std::collections::BTreeMap;
 use self::allocation::{Allocation, Need, Resource, hand_over, unfairness};
 use crate::partitioning::online::Cache;
 use crate::partitioning::steering::{Controller, Program, Setting, SteeringPolicy};
-use crate::{Build, BuildOptions, CounterKind, LiveForm, Parameter, PolicyEntry, ProcessId};
+use crate::{
+    Build, BuildOptions, CounterKind, LiveForm, Parameter, ParameterKind, PolicyEntry, ProcessId,
+};
 
 const INTERVAL_MS: Parameter = Parameter {
     name: "interval-ms",
+    kind: ParameterKind::Number,
     default: 100.0,
     min: 1.0,
     max: 1e6,
@@ -24,6 +27,7 @@ const INTERVAL_MS: Parameter = Parameter {
 
 const ACCESS_SUPPLY: Parameter = Parameter {
     name: "supply-apkc",
+    kind: ParameterKind::Number,
     default: 1.0,
     min: 0.0,
     max: 1e6,
@@ -32,6 +36,7 @@ const ACCESS_SUPPLY: Parameter = Parameter {
 
 const MISS_SUPPLY: Parameter = Parameter {
     name: "supply-miss-ratio",
+    kind: ParameterKind::Number,
     default: 0.01,
     min: 0.0,
     max: 1.0,
@@ -40,6 +45,7 @@ const MISS_SUPPLY: Parameter = Parameter {
 
 const MISS_DEMAND: Parameter = Parameter {
     name: "demand-miss-ratio",
+    kind: ParameterKind::Number,
     default: 0.03,
     min: 0.0,
     max: 1.0,
@@ -48,6 +54,7 @@ const MISS_DEMAND: Parameter = Parameter {
 
 const TRAFFIC_SUPPLY: Parameter = Parameter {
     name: "supply-traffic",
+    kind: ParameterKind::Number,
     default: 0.5,
     min: 0.0,
     max: 1.0,
@@ -56,6 +63,7 @@ const TRAFFIC_SUPPLY: Parameter = Parameter {
 
 const TRAFFIC_DEMAND: Parameter = Parameter {
     name: "demand-traffic",
+    kind: ParameterKind::Number,
     default: 0.9,
     min: 0.0,
     max: 1.0,
@@ -64,6 +72,7 @@ const TRAFFIC_DEMAND: Parameter = Parameter {
 
 const GAIN: Parameter = Parameter {
     name: "least-gain",
+    kind: ParameterKind::Number,
     default: 0.05,
     min: 0.0,
     max: 10.0,
@@ -72,6 +81,7 @@ const GAIN: Parameter = Parameter {
 
 const RETRIES: Parameter = Parameter {
     name: "retries",
+    kind: ParameterKind::WholeNumber,
     default: 3.0,
     min: 1.0,
     max: 1000.0,

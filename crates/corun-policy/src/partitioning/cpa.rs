@@ -10,10 +10,13 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::partitioning::mask;
 use crate::partitioning::online::Cache;
 use crate::partitioning::steering::{Controller, INTERVAL_MS, Program, Setting, SteeringPolicy};
-use crate::{Build, BuildOptions, CounterKind, LiveForm, Parameter, PolicyEntry, ProcessId};
+use crate::{
+    Build, BuildOptions, CounterKind, LiveForm, Parameter, ParameterKind, PolicyEntry, ProcessId,
+};
 
 const DEVIATIONS: Parameter = Parameter {
     name: "deviations",
+    kind: ParameterKind::Number,
     default: 3.0,
     min: 0.0,
     max: 100.0,
@@ -22,6 +25,7 @@ const DEVIATIONS: Parameter = Parameter {
 
 const BETTER: Parameter = Parameter {
     name: "ipc-change",
+    kind: ParameterKind::Number,
     default: 0.04,
     min: 0.0,
     max: 10.0,
@@ -30,6 +34,7 @@ const BETTER: Parameter = Parameter {
 
 const IDLE: Parameter = Parameter {
     name: "idle-intervals",
+    kind: ParameterKind::WholeNumber,
     default: 5.0,
     min: 0.0,
     max: 1e6,
@@ -38,6 +43,7 @@ const IDLE: Parameter = Parameter {
 
 const WARM_UP: Parameter = Parameter {
     name: "warm-up-intervals",
+    kind: ParameterKind::WholeNumber,
     default: 10.0,
     min: 0.0,
     max: 1e6,

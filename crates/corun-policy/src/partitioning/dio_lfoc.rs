@@ -8,12 +8,13 @@ use super::lfoc_online::{self, LfocOnline};
 use crate::partitioning::online::OnlinePolicy;
 use crate::placement::dio_2010::{self, Dio2010};
 use crate::{
-    Action, Build, BuildOptions, Event, LiveForm, Nanoseconds, Needs, Parameter, Plan, Policy,
-    PolicyEntry, View,
+    Action, Build, BuildOptions, Event, LiveForm, Nanoseconds, Needs, Parameter, ParameterKind,
+    Plan, Policy, PolicyEntry, View,
 };
 
 const PLACE_MS: Parameter = Parameter {
     name: "place-ms",
+    kind: ParameterKind::Number,
     default: 500.0,
     min: 1.0,
     max: 1e6,
@@ -22,6 +23,7 @@ const PLACE_MS: Parameter = Parameter {
 
 const MIN_GAIN: Parameter = Parameter {
     name: "min-gain-mpki",
+    kind: ParameterKind::Number,
     default: 1.0,
     min: dio_2010::MIN_GAIN.min,
     max: dio_2010::MIN_GAIN.max,

@@ -5,10 +5,11 @@ mod k_means;
 
 use self::k_means::KMeans;
 use crate::partitioning::{Input, Partition, PartitionError, Partitioner};
-use crate::{BuildOptions, Parameter, PolicyEntry, WaysCurve};
+use crate::{BuildOptions, Parameter, ParameterKind, PolicyEntry, WaysCurve};
 
 const OVERLAP: Parameter = Parameter {
     name: "overlap",
+    kind: ParameterKind::SWITCH,
     default: 1.0,
     min: 0.0,
     max: 1.0,
@@ -17,6 +18,7 @@ const OVERLAP: Parameter = Parameter {
 
 const CURVATURE: Parameter = Parameter {
     name: "curvature",
+    kind: ParameterKind::Number,
     default: 1.0,
     min: 0.01,
     max: 20.0,
@@ -25,6 +27,7 @@ const CURVATURE: Parameter = Parameter {
 
 const LEAST_WAYS: Parameter = Parameter {
     name: "least-ways",
+    kind: ParameterKind::WholeNumber,
     default: 2.0,
     min: 1.0,
     max: 64.0,
@@ -70,7 +73,7 @@ impl Partitioner for Dunn {
 impl Dunn {
     pub(super) fn new(options: &BuildOptions) -> Self {
         Self {
-            overlap: options.value(&OVERLAP) >= 0.5,
+            overlap: options.is_on(&OVERLAP),
             curvature: options.value(&CURVATURE),
             least_ways: options.value(&LEAST_WAYS) as u32,
             k_means: KMeans::new(options.seed),

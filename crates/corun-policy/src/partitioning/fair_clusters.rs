@@ -8,10 +8,11 @@ mod cluster_curves;
 
 use self::cluster_curves::{ClusterCurves, ClusterId};
 use crate::partitioning::{Input, Partition, PartitionError, Partitioner};
-use crate::{BuildOptions, Parameter, PolicyEntry, WaysCurve};
+use crate::{BuildOptions, Parameter, ParameterKind, PolicyEntry, WaysCurve};
 
 const TARGET: Parameter = Parameter {
     name: "target-slowdown",
+    kind: ParameterKind::ZeroOrFrom(1.0),
     default: 0.0,
     min: 0.0,
     max: 1e6,

@@ -20,11 +20,13 @@ use crate::partitioning::online::{
 };
 use crate::partitioning::{Partition, PartitionError, Partitioner};
 use crate::{
-    Build, BuildOptions, CounterKind, LiveForm, Nanoseconds, Parameter, PolicyEntry, WaysCurve,
+    Build, BuildOptions, CounterKind, LiveForm, Nanoseconds, Parameter, ParameterKind, PolicyEntry,
+    WaysCurve,
 };
 
 const TOLERANCE: Parameter = Parameter {
     name: "tolerance",
+    kind: ParameterKind::Number,
     default: 0.01,
     min: 0.0,
     max: 10.0,
@@ -33,6 +35,7 @@ const TOLERANCE: Parameter = Parameter {
 
 const DOUBT: Parameter = Parameter {
     name: "doubt",
+    kind: ParameterKind::Number,
     default: 0.5,
     min: 0.0,
     max: 1.0,
@@ -41,6 +44,7 @@ const DOUBT: Parameter = Parameter {
 
 const OTHER_PHASE: Parameter = Parameter {
     name: "other-phase",
+    kind: ParameterKind::Number,
     default: 0.3,
     min: 0.01,
     max: 10.0,
@@ -49,6 +53,7 @@ const OTHER_PHASE: Parameter = Parameter {
 
 const REMEMBERS: Parameter = Parameter {
     name: "remember",
+    kind: ParameterKind::SWITCH,
     default: 1.0,
     min: 0.0,
     max: 1.0,
@@ -89,7 +94,7 @@ impl FairClustersOnline {
             tolerance: options.value(&TOLERANCE),
             doubt: options.value(&DOUBT),
             other_phase: options.value(&OTHER_PHASE),
-            remembers: options.value(&REMEMBERS) >= 0.5,
+            remembers: options.is_on(&REMEMBERS),
             decided: Partition::default(),
             other: Partition::default(),
         }

@@ -11,10 +11,11 @@ mod clusters;
 use self::clusters::{Clusters, Drive};
 use crate::partitioning::lookahead::{Grant, lookahead};
 use crate::partitioning::{Input, Partition, PartitionError, Partitioner};
-use crate::{BuildOptions, Parameter, PolicyEntry, WaysCurve};
+use crate::{BuildOptions, Parameter, ParameterKind, PolicyEntry, WaysCurve};
 
 const PER_CYCLE: Parameter = Parameter {
     name: "per-cycle",
+    kind: ParameterKind::SWITCH,
     default: 0.0,
     min: 0.0,
     max: 1.0,
@@ -23,6 +24,7 @@ const PER_CYCLE: Parameter = Parameter {
 
 const BANDWIDTH: Parameter = Parameter {
     name: "bandwidth",
+    kind: ParameterKind::SWITCH,
     default: 1.0,
     min: 0.0,
     max: 1.0,
@@ -93,8 +95,8 @@ impl Partitioner for KPart {
 
 impl KPart {
     pub(super) fn new(options: &BuildOptions) -> Self {
-        let per_cycle = options.value(&PER_CYCLE) >= 0.5;
-        let bandwidth = options.value(&BANDWIDTH) >= 0.5;
+        let per_cycle = options.is_on(&PER_CYCLE);
+        let bandwidth = options.is_on(&BANDWIDTH);
         let drive = if per_cycle { Drive::Mpkc } else { Drive::Mpki };
         Self { drive, bandwidth, ..Self::default() }
     }

@@ -9,11 +9,13 @@ use crate::partitioning::online::{
 };
 use crate::partitioning::{Partition, PartitionError, Partitioner};
 use crate::{
-    Build, BuildOptions, LiveForm, Nanoseconds, Parameter, Policy, PolicyEntry, WaysCurve,
+    Build, BuildOptions, LiveForm, Nanoseconds, Parameter, ParameterKind, Policy, PolicyEntry,
+    WaysCurve,
 };
 
 const PERIOD_S: Parameter = Parameter {
     name: "period-s",
+    kind: ParameterKind::Number,
     default: 20.0,
     min: 0.1,
     max: 1e6,

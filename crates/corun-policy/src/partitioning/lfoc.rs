@@ -6,10 +6,11 @@ use crate::partitioning::lookahead::{Grant, lookahead};
 use crate::partitioning::{
     CacheClass, ClassLimits, Input, Partition, PartitionError, Partitioner, classify,
 };
-use crate::{BuildOptions, Parameter, PolicyEntry, WaysCurve, WaysPoint};
+use crate::{BuildOptions, Parameter, ParameterKind, PolicyEntry, WaysCurve, WaysPoint};
 
 const MAX_STREAMING: Parameter = Parameter {
     name: "max-streaming-way",
+    kind: ParameterKind::WholeNumber,
     default: 5.0,
     min: 1.0,
     max: 1000.0,
@@ -18,6 +19,7 @@ const MAX_STREAMING: Parameter = Parameter {
 
 const GAPS: Parameter = Parameter {
     name: "gaps-per-streaming",
+    kind: ParameterKind::WholeNumber,
     default: 3.0,
     min: 0.0,
     max: 1000.0,
@@ -26,6 +28,7 @@ const GAPS: Parameter = Parameter {
 
 const STREAMING_PARTITIONS: Parameter = Parameter {
     name: "streaming-partitions",
+    kind: ParameterKind::WholeNumber,
     default: 2.0,
     min: 1.0,
     max: 64.0,
@@ -34,6 +37,7 @@ const STREAMING_PARTITIONS: Parameter = Parameter {
 
 const STREAMING_MPKC: Parameter = Parameter {
     name: "streaming-mpkc",
+    kind: ParameterKind::Number,
     default: 10.0,
     min: 0.0,
     max: 1e6,
@@ -42,6 +46,7 @@ const STREAMING_MPKC: Parameter = Parameter {
 
 const SENSITIVE_WAYS: Parameter = Parameter {
     name: "sensitive-ways",
+    kind: ParameterKind::WholeNumber,
     default: 2.0,
     min: 1.0,
     max: 64.0,

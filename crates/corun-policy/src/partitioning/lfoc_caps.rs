@@ -3,10 +3,11 @@
 
 use super::lfoc::{self, Lfoc};
 use crate::partitioning::{CacheClass, Cap, Input, Partition, PartitionError, Partitioner};
-use crate::{Build, BuildOptions, LiveForm, Parameter, PolicyEntry, WaysCurve};
+use crate::{Build, BuildOptions, LiveForm, Parameter, ParameterKind, PolicyEntry, WaysCurve};
 
 const TARGET: Parameter = Parameter {
     name: "target-share",
+    kind: ParameterKind::Number,
     default: 0.8,
     min: 0.01,
     max: 1.0,
@@ -15,6 +16,7 @@ const TARGET: Parameter = Parameter {
 
 const LEAST: Parameter = Parameter {
     name: "least-share",
+    kind: ParameterKind::Number,
     default: 0.7,
     min: 0.01,
     max: 1.0,

@@ -12,10 +12,13 @@ use crate::partitioning::online::sweep::{Direction, curve};
 use crate::partitioning::online::window::Sample;
 use crate::partitioning::online::{Cache, OnlinePolicy, SAMPLING, Scheme, Seen, WindowPace};
 use crate::partitioning::{CacheClass, Partition, PartitionError, classify};
-use crate::{Build, BuildOptions, LiveForm, Nanoseconds, Parameter, PolicyEntry, WaysCurve};
+use crate::{
+    Build, BuildOptions, LiveForm, Nanoseconds, Parameter, ParameterKind, PolicyEntry, WaysCurve,
+};
 
 const LOW_SHARE: Parameter = Parameter {
     name: "low-threshold-share",
+    kind: ParameterKind::Number,
     default: 0.3,
     min: 0.0,
     max: 1.0,
@@ -24,6 +27,7 @@ const LOW_SHARE: Parameter = Parameter {
 
 const STALLS: Parameter = Parameter {
     name: "memory-stalls",
+    kind: ParameterKind::Number,
     default: 0.25,
     min: 0.0,
     max: 1.0,
@@ -32,6 +36,7 @@ const STALLS: Parameter = Parameter {
 
 const PERIODS: Parameter = Parameter {
     name: "periods",
+    kind: ParameterKind::WholeNumber,
     default: 5.0,
     min: 1.0,
     max: 1000.0,
@@ -40,6 +45,7 @@ const PERIODS: Parameter = Parameter {
 
 const BACK_OFF: Parameter = Parameter {
     name: "back-off",
+    kind: ParameterKind::Number,
     default: 2.0,
     min: 1.0,
     max: 100.0,
@@ -48,6 +54,7 @@ const BACK_OFF: Parameter = Parameter {
 
 const CRITICAL_SLOWDOWN: Parameter = Parameter {
     name: "critical-slowdown",
+    kind: ParameterKind::Number,
     default: 1.05,
     min: 1.0,
     max: 100.0,
@@ -56,6 +63,7 @@ const CRITICAL_SLOWDOWN: Parameter = Parameter {
 
 const FEW_MISSES: Parameter = Parameter {
     name: "few-misses-mpkc",
+    kind: ParameterKind::Number,
     default: 1.0,
     min: 0.0,
     max: 1e6,
@@ -64,6 +72,7 @@ const FEW_MISSES: Parameter = Parameter {
 
 const FLAT_WAYS: Parameter = Parameter {
     name: "flat-ways",
+    kind: ParameterKind::WholeNumber,
     default: 4.0,
     min: 2.0,
     max: 64.0,
@@ -72,6 +81,7 @@ const FLAT_WAYS: Parameter = Parameter {
 
 const FULL_SWEEPS: Parameter = Parameter {
     name: "full-sweeps",
+    kind: ParameterKind::SWITCH,
     default: 0.0,
     min: 0.0,
     max: 1.0,
@@ -141,7 +151,7 @@ impl LfocOnline {
             limits,
             few_misses_mpkc: options.value(&FEW_MISSES),
             flat_ways: options.value(&FLAT_WAYS) as usize,
-            full_sweeps: options.value(&FULL_SWEEPS) >= 0.5,
+            full_sweeps: options.is_on(&FULL_SWEEPS),
         }
     }
 

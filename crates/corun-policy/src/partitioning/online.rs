@@ -17,11 +17,12 @@ use super::members::{members, peak_bytes_per_s};
 use super::{Input, Partition, PartitionError, Partitioner};
 use crate::{
     Action, ActionKind, BuildOptions, CounterKind, Event, Interval, Nanoseconds, Needs, Parameter,
-    Plan, Policy, View, WaysCurve, WaysPoint,
+    ParameterKind, Plan, Policy, View, WaysCurve, WaysPoint,
 };
 
 const DECIDE_MS: Parameter = Parameter {
     name: "decide-ms",
+    kind: ParameterKind::Number,
     default: 500.0,
     min: 1.0,
     max: 1e6,
@@ -30,6 +31,7 @@ const DECIDE_MS: Parameter = Parameter {
 
 const WINDOW: Parameter = Parameter {
     name: "window-instructions",
+    kind: ParameterKind::Number,
     default: 100e6,
     min: 1e5,
     max: 1e12,
@@ -38,6 +40,7 @@ const WINDOW: Parameter = Parameter {
 
 const SAMPLING_WINDOW: Parameter = Parameter {
     name: "sampling-instructions",
+    kind: ParameterKind::Number,
     default: 10e6,
     min: 1e4,
     max: 1e12,
@@ -46,6 +49,7 @@ const SAMPLING_WINDOW: Parameter = Parameter {
 
 const SETTLING: Parameter = Parameter {
     name: "settling-windows",
+    kind: ParameterKind::WholeNumber,
     default: 1.0,
     min: 0.0,
     max: 100.0,
@@ -54,6 +58,7 @@ const SETTLING: Parameter = Parameter {
 
 const WARM_UP: Parameter = Parameter {
     name: "warm-up-windows",
+    kind: ParameterKind::WholeNumber,
     default: 3.0,
     min: 1.0,
     max: 1000.0,
@@ -62,6 +67,7 @@ const WARM_UP: Parameter = Parameter {
 
 const TIMEOUT_MS: Parameter = Parameter {
     name: "sampling-timeout-ms",
+    kind: ParameterKind::Number,
     default: 500.0,
     min: 1.0,
     max: 1e6,

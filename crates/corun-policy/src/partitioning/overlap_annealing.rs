@@ -15,10 +15,11 @@ use self::estimate::Estimate;
 use super::kpart_dynaway::{self, Dynaway};
 use crate::partitioning::online::SAMPLING;
 use crate::partitioning::{Input, Partition, PartitionError, Partitioner, mask};
-use crate::{Build, BuildOptions, LiveForm, Parameter, PolicyEntry, WaysCurve};
+use crate::{Build, BuildOptions, LiveForm, Parameter, ParameterKind, PolicyEntry, WaysCurve};
 
 const STEPS: Parameter = Parameter {
     name: "steps",
+    kind: ParameterKind::WholeNumber,
     default: 3000.0,
     min: 1.0,
     max: 1e7,
@@ -27,6 +28,7 @@ const STEPS: Parameter = Parameter {
 
 const TARGET: Parameter = Parameter {
     name: "target",
+    kind: ParameterKind::Choice(&["unfairness", "mean-slowdown", "worst-slowdown"]),
     default: 0.0,
     min: 0.0,
     max: 2.0,
@@ -35,6 +37,7 @@ const TARGET: Parameter = Parameter {
 
 const CLASSES: Parameter = Parameter {
     name: "classes",
+    kind: ParameterKind::WholeNumber,
     default: 15.0,
     min: 1.0,
     max: 64.0,

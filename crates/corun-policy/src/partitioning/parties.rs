@@ -19,11 +19,13 @@ use super::members::{Members, is_among, members};
 use super::online::{Cache, cache, no_two_partitions};
 use crate::{
     Action, ActionKind, Build, BuildOptions, CachePart, Event, Interval, LiveForm, Nanoseconds,
-    Needs, Parameter, Plan, Policy, PolicyEntry, ProcessId, ThreadId, ThreadView, View,
+    Needs, Parameter, ParameterKind, Plan, Policy, PolicyEntry, ProcessId, ThreadId, ThreadView,
+    View,
 };
 
 const INTERVAL_MS: Parameter = Parameter {
     name: "interval-ms",
+    kind: ParameterKind::Number,
     default: 100.0,
     min: 1.0,
     max: 1e6,
@@ -32,6 +34,7 @@ const INTERVAL_MS: Parameter = Parameter {
 
 const READINGS: Parameter = Parameter {
     name: "readings",
+    kind: ParameterKind::WholeNumber,
     default: 5.0,
     min: 1.0,
     max: 1000.0,
@@ -40,6 +43,7 @@ const READINGS: Parameter = Parameter {
 
 const UPSIZE: Parameter = Parameter {
     name: "upsize-slack",
+    kind: ParameterKind::Number,
     default: 0.05,
     min: -10.0,
     max: 1.0,
@@ -48,6 +52,7 @@ const UPSIZE: Parameter = Parameter {
 
 const DOWNSIZE: Parameter = Parameter {
     name: "downsize-slack",
+    kind: ParameterKind::Number,
     default: 0.2,
     min: -10.0,
     max: 1.0,
@@ -56,6 +61,7 @@ const DOWNSIZE: Parameter = Parameter {
 
 const REST_S: Parameter = Parameter {
     name: "rest-s",
+    kind: ParameterKind::Number,
     default: 10.0,
     min: 0.0,
     max: 1e6,

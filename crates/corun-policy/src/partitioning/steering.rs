@@ -12,12 +12,13 @@ use super::online::window::{Sample, Window};
 use super::online::{Cache, cache, may_show_newcomers, no_two_partitions};
 use crate::{
     Action, ActionKind, CachePart, CounterKind, Event, Interval, Nanoseconds, Needs, Parameter,
-    Plan, Policy, ProcessId, View,
+    ParameterKind, Plan, Policy, ProcessId, View,
 };
 
 /// How often a steering policy decides unless its source says otherwise.
 pub(crate) const INTERVAL_MS: Parameter = Parameter {
     name: "interval-ms",
+    kind: ParameterKind::Number,
     default: 500.0,
     min: 1.0,
     max: 1e6,

@@ -3,10 +3,11 @@
 
 use crate::partitioning::lookahead::{Grant, lookahead};
 use crate::partitioning::{Input, Partition, PartitionError, Partitioner};
-use crate::{BuildOptions, Parameter, PolicyEntry, WaysCurve, WaysPoint};
+use crate::{BuildOptions, Parameter, ParameterKind, PolicyEntry, WaysCurve, WaysPoint};
 
 const PER_CYCLE: Parameter = Parameter {
     name: "per-cycle",
+    kind: ParameterKind::SWITCH,
     default: 0.0,
     min: 0.0,
     max: 1.0,
@@ -20,7 +21,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry::partitioning(
     "Qureshi and Patt, MICRO 2006; García García, thesis, UCM 2021, algorithm 5.2",
     &[PER_CYCLE],
     |options: &BuildOptions| {
-        let per_cycle = options.value(&PER_CYCLE) >= 0.5;
+        let per_cycle = options.is_on(&PER_CYCLE);
         Box::new(Ucp::new(if per_cycle { Measure::Mpkc } else { Measure::Mpki }))
     },
 );

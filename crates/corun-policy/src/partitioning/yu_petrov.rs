@@ -3,10 +3,11 @@
 
 use crate::partitioning::lookahead::round_robin;
 use crate::partitioning::{Input, Partition, PartitionError, Partitioner};
-use crate::{BuildOptions, Parameter, PolicyEntry, WaysCurve};
+use crate::{BuildOptions, Parameter, ParameterKind, PolicyEntry, WaysCurve};
 
 const ONE_WAY_SHORT: Parameter = Parameter {
     name: "one-way-short",
+    kind: ParameterKind::SWITCH,
     default: 0.0,
     min: 0.0,
     max: 1.0,
@@ -21,7 +22,7 @@ pub(crate) const ENTRY: PolicyEntry = PolicyEntry::partitioning(
     "Yu and Petrov, DAC 2010; García García, thesis, UCM 2021, section 5.3.4",
     &[ONE_WAY_SHORT],
     |options: &BuildOptions| {
-        let one_way_short = options.value(&ONE_WAY_SHORT) >= 0.5;
+        let one_way_short = options.is_on(&ONE_WAY_SHORT);
         Box::new(YuPetrov { one_way_short, ..YuPetrov::default() })
     },
 );

@@ -42,8 +42,8 @@ use self::search::{Situation, Thread};
 use self::trial::Trials;
 use crate::{
     Action, ActionKind, Build, BuildOptions, CounterKind, Event, Interval, LiveForm,
-    LoadedPredictor, Nanoseconds, Needs, Parameter, Plan, Policy, PolicyEntry, Predictor, ThreadId,
-    ThreadView, View,
+    LoadedPredictor, Nanoseconds, Needs, Parameter, ParameterKind, Plan, Policy, PolicyEntry,
+    Predictor, ThreadId, ThreadView, View,
 };
 
 pub use self::learned::LearnedProgram;
@@ -51,6 +51,7 @@ pub use self::learner::CurveLearner;
 
 const INTERVAL: Parameter = Parameter {
     name: "interval-cycles",
+    kind: ParameterKind::Number,
     default: super::BILLION_CYCLES as f64,
     min: 1e5,
     max: 1e15,
@@ -58,14 +59,21 @@ const INTERVAL: Parameter = Parameter {
 };
 const OBJECTIVE: Parameter = Parameter {
     name: "objective",
+    kind: ParameterKind::Choice(&[
+        "mean-slowdown",
+        "worst-slowdown",
+        "unfairness",
+        "energy",
+        "energy-delay",
+    ]),
     default: 0.0,
     min: 0.0,
     max: 4.0,
-    summary: "what is made small: 0 the mean slowdown, 1 the worst, 2 unfairness (worst / least), 3 energy for the \
-              work done, 4 energy x delay",
+    summary: "what is made small; unfairness is worst / least, energy that for the work done",
 };
 const TARGET: Parameter = Parameter {
     name: "target-slowdown",
+    kind: ParameterKind::ZeroOrFrom(1.0),
     default: 0.0,
     min: 0.0,
     max: 1e6,
@@ -73,6 +81,7 @@ const TARGET: Parameter = Parameter {
 };
 const MOST_LOSS: Parameter = Parameter {
     name: "most-loss-percent",
+    kind: ParameterKind::Number,
     default: 50.0,
     min: 0.0,
     max: 99.0,
@@ -80,6 +89,7 @@ const MOST_LOSS: Parameter = Parameter {
 };
 const LEAST_GAIN: Parameter = Parameter {
     name: "least-gain-percent",
+    kind: ParameterKind::Number,
     default: 0.2,
     min: 0.0,
     max: 100.0,
@@ -87,6 +97,7 @@ const LEAST_GAIN: Parameter = Parameter {
 };
 const LEAST_ESTIMATED_GAIN: Parameter = Parameter {
     name: "least-estimated-gain-percent",
+    kind: ParameterKind::Number,
     default: 1.0,
     min: 0.0,
     max: 100.0,
@@ -94,6 +105,7 @@ const LEAST_ESTIMATED_GAIN: Parameter = Parameter {
 };
 const CAUTION: Parameter = Parameter {
     name: "caution",
+    kind: ParameterKind::Number,
     default: 0.5,
     min: 0.0,
     max: 100.0,
@@ -101,6 +113,7 @@ const CAUTION: Parameter = Parameter {
 };
 const PROFILES: Parameter = Parameter {
     name: "profiles",
+    kind: ParameterKind::SWITCH,
     default: 1.0,
     min: 0.0,
     max: 1.0,
@@ -108,6 +121,7 @@ const PROFILES: Parameter = Parameter {
 };
 const WAYS: Parameter = Parameter {
     name: "ways",
+    kind: ParameterKind::SWITCH,
     default: 1.0,
     min: 0.0,
     max: 1.0,
@@ -115,14 +129,16 @@ const WAYS: Parameter = Parameter {
 };
 const TRIALS: Parameter = Parameter {
     name: "trials",
+    kind: ParameterKind::Choice(&["none", "ways", "places"]),
     default: 2.0,
     min: 0.0,
     max: 2.0,
-    summary: "for a moment, where that may change a decision, programs without a profile get: 0 nothing, 1 other \
-              ways, and a better place before they stay there, 2 places to learn from, too",
+    summary: "what is tried for a moment with programs without a profile: ways, and a better place before they stay \
+              there; places, to learn from them, too",
 };
 const FOOTPRINT: Parameter = Parameter {
     name: "footprint-mib",
+    kind: ParameterKind::Number,
     default: 256.0,
     min: 1.0,
     max: 1e7,
@@ -209,10 +225,10 @@ impl Corun {
             least_gain: options.value(&LEAST_GAIN) / 100.0,
             least_estimated_gain: options.value(&LEAST_ESTIMATED_GAIN) / 100.0,
             caution: options.value(&CAUTION),
-            uses_profiles: options.value(&PROFILES) != 0.0,
+            uses_profiles: options.is_on(&PROFILES),
             footprint_bytes: options.value(&FOOTPRINT) * 1048576.0,
             moves_pages: true,
-            divides_ways: options.value(&WAYS) != 0.0,
+            divides_ways: options.is_on(&WAYS),
             predictor: None,
             failure: None,
             learned: Learned::default(),

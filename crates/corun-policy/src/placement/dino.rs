@@ -13,12 +13,13 @@ use self::classes::{Classes, Limits};
 use crate::placement::dio_2010::{INTERVAL, MEASURE, needs};
 use crate::placement::spread::{Memory, Spread};
 use crate::{
-    Action, ActionKind, Build, BuildOptions, Event, LiveForm, Needs, Parameter, Plan, Policy,
-    PolicyEntry, ProcessId, ThreadView, View,
+    Action, ActionKind, Build, BuildOptions, Event, LiveForm, Needs, Parameter, ParameterKind,
+    Plan, Policy, PolicyEntry, ProcessId, ThreadView, View,
 };
 
 const DEVIL: Parameter = Parameter {
     name: "devil-mpki",
+    kind: ParameterKind::Number,
     default: 2.0,
     min: 0.0,
     max: 1e6,
@@ -27,6 +28,7 @@ const DEVIL: Parameter = Parameter {
 
 const SUPER_DEVIL: Parameter = Parameter {
     name: "super-devil-mpki",
+    kind: ParameterKind::Number,
     default: 100.0,
     min: 0.0,
     max: 1e6,
@@ -35,6 +37,7 @@ const SUPER_DEVIL: Parameter = Parameter {
 
 const READINGS: Parameter = Parameter {
     name: "readings",
+    kind: ParameterKind::WholeNumber,
     default: 10.0,
     min: 1.0,
     max: 1000.0,
@@ -43,6 +46,7 @@ const READINGS: Parameter = Parameter {
 
 const MOST_MOVES: Parameter = Parameter {
     name: "most-page-moves",
+    kind: ParameterKind::WholeNumber,
     default: 5.0,
     min: 0.0,
     max: 1e6,

@@ -9,11 +9,13 @@ use crate::placement::dio_2010::{DEVIL, INTERVAL, ISOLATE_IN, MEASURE, needs, pl
 use crate::placement::running_averages::{HALF_LIFE, RunningAverages};
 use crate::placement::spread::{Memory, Places, Spread};
 use crate::{
-    Build, BuildOptions, Event, LiveForm, Needs, Parameter, Plan, Policy, PolicyEntry, View,
+    Build, BuildOptions, Event, LiveForm, Needs, Parameter, ParameterKind, Plan, Policy,
+    PolicyEntry, View,
 };
 
 const HORIZON: Parameter = Parameter {
     name: "horizon-intervals",
+    kind: ParameterKind::Number,
     default: 10.0,
     min: 0.01,
     max: 1e6,

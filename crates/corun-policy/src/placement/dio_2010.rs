@@ -7,11 +7,12 @@ use crate::placement::running_averages::{HALF_LIFE, RunningAverages};
 use crate::placement::spread::{Memory, Places, Spread};
 use crate::{
     ActionKind, Build, BuildOptions, CounterKind, Event, Interval, LiveForm, Needs, Parameter,
-    Plan, Policy, PolicyEntry, View,
+    ParameterKind, Plan, Policy, PolicyEntry, View,
 };
 
 pub(super) const INTERVAL: Parameter = Parameter {
     name: "interval-cycles",
+    kind: ParameterKind::Number,
     default: super::BILLION_CYCLES as f64,
     min: 1e6,
     max: 1e12,
@@ -20,6 +21,7 @@ pub(super) const INTERVAL: Parameter = Parameter {
 
 pub(crate) const MIN_GAIN: Parameter = Parameter {
     name: "min-gain-mpki",
+    kind: ParameterKind::Number,
     default: 0.0,
     min: 0.0,
     max: 1e6,
@@ -30,6 +32,7 @@ pub(crate) const MIN_GAIN: Parameter = Parameter {
 /// (algorithm 3: 2000 misses in a million instructions).
 pub(crate) const DEVIL: Parameter = Parameter {
     name: "devil-mpki",
+    kind: ParameterKind::Number,
     default: 2.0,
     min: 0.0,
     max: 1e6,
@@ -38,6 +41,7 @@ pub(crate) const DEVIL: Parameter = Parameter {
 
 pub(super) const ISOLATE_IN: Parameter = Parameter {
     name: "isolate-in",
+    kind: ParameterKind::Choice(&["nothing", "llc", "package"]),
     default: 1.0,
     min: 0.0,
     max: 2.0,

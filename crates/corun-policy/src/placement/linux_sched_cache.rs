@@ -15,7 +15,7 @@ use super::wake_partners::Partners;
 
 use crate::{
     Action, ActionKind, Build, BuildOptions, Interval, LiveForm, Nanoseconds, Needs, Parameter,
-    Plan, Policy, PolicyEntry, ProcessId, ThreadId, ThreadState, ThreadView, View,
+    ParameterKind, Plan, Policy, PolicyEntry, ProcessId, ThreadId, ThreadState, ThreadView, View,
 };
 
 /// `EPOCH_PERIOD`: run times count half after each.
@@ -27,6 +27,7 @@ const UTILIZATION_KEPT: f64 = 0.805_245;
 
 const OVERAGGREGATION_PCT: Parameter = Parameter {
     name: "overaggr-pct",
+    kind: ParameterKind::Number,
     default: 50.0,
     min: 1.0,
     max: 100.0,
@@ -34,6 +35,7 @@ const OVERAGGREGATION_PCT: Parameter = Parameter {
 };
 const IMBALANCE_PCT: Parameter = Parameter {
     name: "imb-pct",
+    kind: ParameterKind::Number,
     default: 20.0,
     min: 0.0,
     max: 100.0,
@@ -42,6 +44,7 @@ const IMBALANCE_PCT: Parameter = Parameter {
 
 const WAKES_TOGETHER: Parameter = Parameter {
     name: "wakes-together",
+    kind: ParameterKind::Number,
     default: 0.0,
     min: 0.0,
     max: 1e9,

@@ -1,10 +1,11 @@
 //! What is measured of threads while they run, as running averages.
 
-use crate::{Parameter, ThreadId, ThreadView, View};
+use crate::{Parameter, ParameterKind, ThreadId, ThreadView, View};
 
 /// Intervals after which a measurement counts half: DIO says no figure.
 pub(crate) const HALF_LIFE: Parameter = Parameter {
     name: "half-life-intervals",
+    kind: ParameterKind::Number,
     default: 4.0,
     min: 0.01,
     max: 1e6,

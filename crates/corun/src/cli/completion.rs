@@ -158,7 +158,11 @@ fn parameters(typed: &OsStr) -> Vec<CompletionCandidate> {
         .iter()
         .filter(is_meant)
         .flat_map(|entry| entry.parameters)
-        .map(|parameter| format!("{}=", parameter.name))
+        .flat_map(|parameter| {
+            let names = parameter.names().iter().copied();
+            let alone = names.len() == 0;
+            names.chain(alone.then_some("")).map(|value| format!("{}={value}", parameter.name))
+        })
         .collect();
     names.sort_unstable();
     names.dedup();

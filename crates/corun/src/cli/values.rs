@@ -246,8 +246,7 @@ pub(super) fn way_mask(text: &str) -> Result<u64, String> {
 /// A policy's parameter: `name=value`.
 pub(super) fn parameter(text: &str) -> Result<(String, f64), String> {
     let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
-    let value = value.parse::<f64>().map_err(|_| format!("expected a number after `{name}=`"))?;
-    Ok((name.to_owned(), value))
+    Ok((name.to_owned(), corun_policy::parse_parameter(name, value)?))
 }
 
 /// `NAME=TEXT`, neither of them empty.

@@ -432,6 +432,13 @@ fn policies_take_parameters() {
     assert!(row(&document, "dio-2010:min-gain-mpki=1e6")["mean_slowdown"].is_number());
     compare(&fixture, &["--policy", "dio:half-life=2"])
         .refused(&["half-life", "half-life-intervals"]);
+    compare(&fixture, &["--policy", "corun:objective=1.5"]).refused(&[
+        "objective",
+        "1.5",
+        "0 (mean-slowdown), 1 (worst-slowdown)",
+    ]);
+    compare(&fixture, &["--policy", "corun:target-slowdown=0.5"])
+        .refused(&["expected 0 or a number from 1 to"]);
 }
 
 /// Two packages, programs that leave room for one to sleep: by energy the optimum is another placement, from which all

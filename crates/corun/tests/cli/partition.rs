@@ -220,7 +220,11 @@ fn parameters_can_be_set() {
     let refused = |set: &str| partition(&fixture, APPS, &["--policy", "dunn", "--set", set]);
     refused("speed=1").refused(&["speed"]);
     refused("per-cycle=1").refused(&["dunn", "per-cycle", "overlap"]);
-    refused("overlap=7").refused(&["overlap", "0 to 1"]);
+    refused("overlap=7").refused(&["overlap", "expected 0 (off) or 1 (on)"]);
+    refused("overlap=0.5").refused(&["`overlap` is 0.5: expected 0 (off) or 1 (on)"]);
+    refused("overlap=of").refused(&["found `of`, expected 0 (off) or 1 (on)"]);
+    refused("least-ways=1.5").refused(&["expected a whole number from 1 to 64"]);
+    assert_eq!(masks(&by(&fixture, APPS, "dunn", &["--set", "overlap=off"])), masks(&apart));
     refused("overlap").refused(&["NAME=VALUE"]);
     partition(&fixture, APPS, &["--all", "--set", "overlap=0"]).done();
     partition(&fixture, APPS, &["--all", "--set", "speed=0"]).refused(&["speed"]);

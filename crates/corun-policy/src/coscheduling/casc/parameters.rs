@@ -1,9 +1,10 @@
 //! What can be set of CASC; times and the threshold are the paper's.
 
-use crate::Parameter;
+use crate::{Parameter, ParameterKind};
 
 pub(super) const THRESHOLD: Parameter = Parameter {
     name: "threshold-percent",
+    kind: ParameterKind::Number,
     default: 15.0,
     min: 0.0,
     max: 100.0,
@@ -12,6 +13,7 @@ pub(super) const THRESHOLD: Parameter = Parameter {
 
 pub(super) const GROWTH: Parameter = Parameter {
     name: "threshold-growth",
+    kind: ParameterKind::Number,
     default: 1.1,
     min: 1.01,
     max: 100.0,
@@ -20,6 +22,7 @@ pub(super) const GROWTH: Parameter = Parameter {
 
 pub(super) const MIN_THREADS: Parameter = Parameter {
     name: "min-threads",
+    kind: ParameterKind::WholeNumber,
     default: 1.0,
     min: 0.0,
     max: 1000.0,
@@ -28,6 +31,7 @@ pub(super) const MIN_THREADS: Parameter = Parameter {
 
 pub(super) const MIN_RUN: Parameter = Parameter {
     name: "min-run-ms",
+    kind: ParameterKind::Number,
     default: 2.0,
     min: 0.001,
     max: 1e6,
@@ -36,6 +40,7 @@ pub(super) const MIN_RUN: Parameter = Parameter {
 
 pub(super) const MIN_INTERVAL: Parameter = Parameter {
     name: "min-interval-ms",
+    kind: ParameterKind::Number,
     default: 0.2,
     min: 0.0,
     max: 1e6,
@@ -44,6 +49,7 @@ pub(super) const MIN_INTERVAL: Parameter = Parameter {
 
 pub(super) const START_DELAY: Parameter = Parameter {
     name: "start-delay-ms",
+    kind: ParameterKind::Number,
     default: 0.5,
     min: 0.0,
     max: 1e6,
@@ -52,6 +58,7 @@ pub(super) const START_DELAY: Parameter = Parameter {
 
 pub(super) const WEIGHT: Parameter = Parameter {
     name: "measured-weight",
+    kind: ParameterKind::Number,
     default: 16.0,
     min: 1.0,
     max: 86.0,
@@ -60,6 +67,7 @@ pub(super) const WEIGHT: Parameter = Parameter {
 
 pub(super) const LOOK: Parameter = Parameter {
     name: "look-ms",
+    kind: ParameterKind::Number,
     default: 20.0,
     min: 1.0,
     max: 60_000.0,
@@ -68,6 +76,7 @@ pub(super) const LOOK: Parameter = Parameter {
 
 pub(super) const PARTED: Parameter = Parameter {
     name: "remeasure-percent",
+    kind: ParameterKind::Number,
     default: 30.0,
     min: 0.0,
     max: 1e6,
@@ -76,6 +85,7 @@ pub(super) const PARTED: Parameter = Parameter {
 
 pub(super) const REMEASURE: Parameter = Parameter {
     name: "remeasure-every-ms",
+    kind: ParameterKind::Number,
     default: 0.0,
     min: 0.0,
     max: 1e9,

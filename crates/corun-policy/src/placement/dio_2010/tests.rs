@@ -82,7 +82,7 @@ fn parameters_are_checked_and_taken() {
     assert_eq!(policy.needs().interval, Interval::Cycles(500_000_000));
     for bad in [-1.0, 0.0, f64::NAN, f64::INFINITY] {
         let error = build("dio-2010", &options("half-life-intervals", bad)).err().unwrap();
-        assert!(matches!(error, BuildError::Range { .. }), "{error}");
+        assert!(matches!(error, BuildError::Value { .. }), "{error}");
     }
 }
 
