@@ -70,6 +70,14 @@ pub enum PolicyKind {
 }
 
 impl PolicyEntry {
+    /// The policy of this name.
+    ///
+    /// # Errors
+    /// [`BuildError::UnknownPolicy`] when there is none.
+    pub fn of(name: &str) -> Result<&'static Self, BuildError> {
+        registry().iter().find(|entry| entry.name == name).ok_or_else(|| unknown_policy(name))
+    }
+
     /// What it decides.
     pub const fn kind(&self) -> PolicyKind {
         match self.build {
@@ -250,8 +258,7 @@ pub fn build_partitioner(
 }
 
 fn checked(name: &str, options: &BuildOptions) -> Result<&'static PolicyEntry, BuildError> {
-    let entry =
-        registry().iter().find(|entry| entry.name == name).ok_or_else(|| unknown_policy(name))?;
+    let entry = PolicyEntry::of(name)?;
     for (name, &value) in &options.parameters {
         check(entry, name, value)?;
     }

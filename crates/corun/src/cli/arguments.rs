@@ -18,6 +18,21 @@ use super::values::{
     nanoseconds, parameter, sampling_rate, slowdown, way_mask,
 };
 
+/// `corun policies`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  corun policies
+  corun policies corun lfoc
+  corun policies --format json")]
+pub(crate) struct PoliciesArgs {
+    /// Describe these, with all that can be set; all policies are listed in short where none is named
+    #[arg(value_name = "NAME")]
+    pub(crate) names: Vec<String>,
+    /// Format of the output
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: DocumentFormat,
+}
+
 /// `corun topology`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:

@@ -82,6 +82,7 @@ fn named(command: &str, argument: clap::Arg) -> clap::Arg {
             policies(&["optimal", "worst"], Some(PolicyKind::Partitioning))
         }
         ("policy", _) => policies(&[], None),
+        ("names", _) if command == "policies" => policies(&[], None),
         ("set", _) => ArgValueCompleter::new(parameters),
         _ => return argument,
     };

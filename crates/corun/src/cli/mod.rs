@@ -14,8 +14,8 @@ mod watching;
 
 pub(crate) use arguments::{
     AbArgs, CachesArgs, CompareArgs, DoctorArgs, ExportArgs, ImportArgs, JournalArgs, ListArgs,
-    PartitionArgs, PlaceArgs, PredictArgs, ProfileArgs, ProfilesArgs, ProfilesCommand, ReplayArgs,
-    RestoreArgs, ShowArgs, StatArgs, TopologyArgs, VerifyArgs,
+    PartitionArgs, PlaceArgs, PoliciesArgs, PredictArgs, ProfileArgs, ProfilesArgs,
+    ProfilesCommand, ReplayArgs, RestoreArgs, ShowArgs, StatArgs, TopologyArgs, VerifyArgs,
 };
 pub(crate) use calibrating::CalibrateArgs;
 pub(crate) use completion::{ShellName, answer_shell, registration};
@@ -80,6 +80,8 @@ pub(crate) enum Command {
     Profiles(ProfilesCommand),
     /// Run a program under the tracer and write its profile
     Profile(ProfileArgs),
+    /// The policies: what each does, where it comes from, and what can be set
+    Policies(PoliciesArgs),
     /// Predict how much programs slow each other down on given CPUs
     Predict(PredictArgs),
     /// Place programs once, by a policy or by the exact optimum

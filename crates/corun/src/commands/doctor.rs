@@ -170,7 +170,7 @@ fn wrapped(words: &str, first: usize, rest: usize) -> String {
     filled(words, &" ".repeat(first), &" ".repeat(rest))
 }
 
-fn filled(words: &str, first: &str, rest: &str) -> String {
+pub(super) fn filled(words: &str, first: &str, rest: &str) -> String {
     let options = textwrap::Options::new(WIDTH)
         .break_words(false)
         .word_splitter(textwrap::WordSplitter::NoHyphenation)

@@ -14,6 +14,7 @@ mod journals;
 mod man;
 mod partition;
 mod place;
+mod policies;
 mod predict;
 mod profile;
 mod profiles;
@@ -49,6 +50,7 @@ pub(crate) fn run(command: &Command) -> Outcome<String> {
         Command::Validate(arguments) => validate::run(arguments),
         Command::Profiles(command) => profiles::run(command),
         Command::Profile(arguments) => profile::run(arguments),
+        Command::Policies(arguments) => policies::run(arguments),
         Command::Predict(arguments) => predict::run(arguments),
         Command::Place(arguments) => place::run(arguments),
         Command::Partition(arguments) => partition::run(arguments),

@@ -63,6 +63,7 @@ fn documents() -> Vec<(&'static str, Value)> {
             ]),
         ),
         ("doctor", run(&["doctor", "--root", "captured", "--format", "json"])),
+        ("policies", run(&["policies", "corun", "--format", "json"])),
         ("machines", run(&["topology", "--list", "--format", "json"])),
     ]
 }

@@ -20,6 +20,7 @@ mod made_up_processes;
 mod packaging;
 mod partition;
 mod place;
+mod policies;
 mod profiles;
 mod recording;
 mod replay;
