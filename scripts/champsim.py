@@ -11,7 +11,14 @@ import struct
 import subprocess
 
 CLOCK_MHZ = 4000
-FETCH_WIDTH, REORDER_BUFFER = 6, 352
+# Cores by name. The wide one is ChampSim's default with more registers.
+CORES = {
+    "wide": {"fetch_width": 6, "rob_size": 352, "mispredict_penalty": 15},
+    "narrow": {
+        "fetch_width": 3, "decode_width": 3, "dispatch_width": 3, "execute_width": 2, "retire_width": 3, "rob_size": 96, "lq_size": 32,
+        "sq_size": 24, "mispredict_penalty": 8,
+    },
+}
 # The last cache grows with the cores that share it.
 L1_KIB, L2_KIB, LLC_KIB_A_CORE = 48, 128, 256
 LINE = 64
@@ -20,8 +27,8 @@ LINE = 64
 # The simulator.
 
 
-def configuration(cores, order, llc_kib):
-    """ChampSim's default core with more registers, better branches, ports enough in the first level and its TLB (with the
+def configuration(core, cores, order, llc_kib):
+    """Cores of a kind of CORES, with better branches than ChampSim's default, ports enough in the first level and its TLB (with the
     default of two, programs that load and store much wait for these most of all), and smaller caches, which short traces fill."""
     cache = {"prefetcher": "no"}
     ports = {"max_tag_check": 8, "max_fill": 8}
@@ -31,8 +38,7 @@ def configuration(cores, order, llc_kib):
         "heartbeat_frequency": 1_000_000_000,
         "ooo_cpu": [
             {
-                "frequency": CLOCK_MHZ, "register_file_size": 1024, "branch_predictor": "hashed_perceptron", "mispredict_penalty": 15,
-                "fetch_width": FETCH_WIDTH, "rob_size": REORDER_BUFFER,
+                "frequency": CLOCK_MHZ, "register_file_size": 1024, "branch_predictor": "hashed_perceptron", **CORES[core],
             }
         ],
         "L1D": cache | ports,
@@ -45,12 +51,12 @@ def configuration(cores, order, llc_kib):
     }
 
 
-def build(champsim, folder, cores, order, llc_kib):
+def build(champsim, folder, core, cores, order, llc_kib):
     """The simulator that gives pages out in this order, 1 being its own."""
     program = folder / f"champsim-{of_order(cores, order)}"
     if not program.exists():
         description = folder / f"{program.name}.json"
-        description.write_text(json.dumps(configuration(cores, order, llc_kib), indent=2))
+        description.write_text(json.dumps(configuration(core, cores, order, llc_kib), indent=2))
         subprocess.run(["./config.sh", str(description.resolve())], cwd=champsim, check=True)
         subprocess.run(["make", "-s"], cwd=champsim, check=True)
         program.write_bytes((champsim / "bin" / f"champsim-corun-{cores}-{order}").read_bytes())
@@ -297,7 +303,7 @@ KERNEL_COSTS = [f"{name}_ns" for name in "file_fault system_call file_call mappi
 KERNEL_COSTS += ["transfer_ns_per_byte", "file_write_ns_per_byte", "process_ns"]
 
 
-def machine(figures, cores, llc_kib):
+def machine(figures, core, cores, llc_kib):
     each = lambda names, figure: "\n".join(f"{name} = {figure}" for name in names)
     ns = lambda count: round(count * 1000 / CLOCK_MHZ, 3)
     rate = lambda count: round(LINE * CLOCK_MHZ / count, 1)
@@ -317,8 +323,8 @@ memory_latency_ns = [[{ns(figures["memory"])}]]
 name = "core"
 clock_mhz = {CLOCK_MHZ}.0
 dispatch_width = {figures["width"]:.3f}
-fetch_width = {FETCH_WIDTH}.0
-reorder_buffer = {REORDER_BUFFER}
+fetch_width = {CORES[core]['fetch_width']}.0
+reorder_buffer = {CORES[core]['rob_size']}
 fuses_branches = false
 runs_wrong_path = false
 # A store leaves once it is sent, whether its line is there or not.

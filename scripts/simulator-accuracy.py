@@ -2,7 +2,7 @@
 """How near are predictions to what a cycle-level simulator says?
 
     scripts/simulator-accuracy.py CHAMPSIM FOLDER [--skip N] [--instructions N] [--jobs N] [--pairs N] [--orders N]
-                                 [--cores N] [PROGRAM ...]
+                                 [--cores N] [--core wide|narrow] [PROGRAM ...]
 
 CHAMPSIM is a checkout of ChampSim (github.com/ChampSim/ChampSim, tried with commit 2ff25011) in which `make` works. It is
 built for each order of pages (below), with one core and with two or more that share the last-level cache, without prefetchers. The shipped programs of one
@@ -14,7 +14,8 @@ once with as many mispredicted branches as the simulator's predictor made of the
 recording's. No noise: two runs give the same bytes. The simulator gives physical pages out in a random order, which decides
 in what sets of the last cache they lie: with --orders all run in so many orders, and times are means over them. With --cores 8
 the machine has eight cores, a last cache of four times the size and the same memory, and --pairs is how many groups of eight
-programs run together. What is there already in FOLDER, which is for one number of cores, is not made again. CORUN names the command, KERNELS the kernels.
+programs run together. With --core narrow each core executes two instructions a cycle in place of four and reorders 96 in place of 352.
+What is there already in FOLDER, which is for one number and kind of cores, is not made again. CORUN names the command, KERNELS the kernels.
 """
 
 import argparse
@@ -32,7 +33,7 @@ import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from champsim import CLOCK_MHZ, LLC_KIB_A_CORE, Bench, build, cycles, machine, of_order, simulate
+from champsim import CLOCK_MHZ, CORES, LLC_KIB_A_CORE, Bench, build, cycles, machine, of_order, simulate
 
 ROOT = Path(__file__).resolve().parent.parent
 # Programs that press on the last-level cache or the memory: kernel, MiB on a machine of two cores, rounds.
@@ -53,6 +54,7 @@ def options():
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--pairs", type=int, default=16, help="random pairs, and as many of a program beside a stressor")
     parser.add_argument("--cores", type=int, default=2, help="cores of the machine; as many programs run together")
+    parser.add_argument("--core", choices=CORES, default="wide", help="the kind of these cores")
     parser.add_argument("--orders", type=int, default=1, help="random orders of physical pages in which each is run")
     given = parser.parse_intermixed_args()
     if given.cores < 2:
@@ -230,11 +232,13 @@ def main():
     orders = range(1, given.orders + 1)
     if kept(folder / "cores.json", lambda: given.cores) != given.cores:
         sys.exit(f"{folder} was made with another --cores")
+    if kept(folder / "core.json", lambda: given.core) != given.core:
+        sys.exit(f"{folder} was made with another --core")
     llc_kib = given.cores * LLC_KIB_A_CORE
-    simulators = {cores: [build(given.champsim, folder, cores, order, llc_kib) for order in orders] for cores in (1, 2, given.cores)}
+    simulators = {cores: [build(given.champsim, folder, given.core, cores, order, llc_kib) for order in orders] for cores in (1, 2, given.cores)}
     figures = kept(folder / "figures.json", lambda: Bench(folder, simulators[1][0], simulators[2][0], llc_kib).measure())
     print(json.dumps(figures, indent=1), file=sys.stderr)
-    (folder / "machine.toml").write_text(machine(figures, given.cores, llc_kib))
+    (folder / "machine.toml").write_text(machine(figures, given.core, given.cores, llc_kib))
     programs = Programs(folder, given.skip, given.instructions, given.cores)
     commands = programs.commands(given.programs)
     if given.cores > 2 and len(commands) < given.cores:
