@@ -15,6 +15,7 @@ mod data;
 mod decided;
 mod error;
 mod explain;
+mod fingerprint;
 mod joint;
 mod kept;
 mod lookup;
@@ -49,6 +50,7 @@ pub use explain::{
     ThreadTime, UncountedWakeups, Unknown, UnknownKind, WakeCount, WakePartner, WakeupFacts,
     diagnose,
 };
+pub use fingerprint::fingerprint;
 pub use kept::keep_replays;
 pub use lookup::{DEFAULT_MACHINE, find_core, find_machine, open_library};
 pub use observation::parse_observation;

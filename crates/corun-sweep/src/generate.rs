@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use corun_app::{Error, Result};
+use corun_app::{Error, Result, fingerprint};
 use corun_input::FileError;
 use corun_machine::Machine;
 use corun_model::{Model, ModelOptions};
@@ -16,7 +16,6 @@ use rand_pcg::Pcg64;
 use crate::description::{
     Combinations, Description, DrawnByClass, DrawnMixes, ListedMix, WorkloadFile,
 };
-use crate::fingerprint;
 use crate::plan::once;
 
 /// A mix and the name shown.
@@ -59,7 +58,7 @@ impl Sources<'_> {
         for file in &description.workloads {
             self.workloads(file, &mut mixes)?;
         }
-        once(&mut mixes, |named| fingerprint::of(&named.mix));
+        once(&mut mixes, |named| fingerprint(&named.mix));
         Ok(mixes)
     }
 

@@ -12,7 +12,6 @@
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 mod description;
-mod fingerprint;
 mod generate;
 mod local;
 mod plan;

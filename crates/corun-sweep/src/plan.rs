@@ -3,14 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use corun_app::{Error, PolicySpec, Result};
+use corun_app::{Error, PolicySpec, Result, fingerprint};
 use corun_model::{Compatibility, ModelOptions};
 use corun_policy::{BuildOptions, Policy};
 use corun_profile::{Library, Mix, Profile};
 use serde::{Deserialize, Serialize};
 
 use crate::description::{Description, ModelChoice, PolicyChoice};
-use crate::fingerprint;
 use crate::generate::{NamedMix, Sources, machine_at};
 use crate::task::{Bound, SweepTask, TaskKind};
 
@@ -141,7 +140,7 @@ impl PlannedPolicy {
             parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let label =
             if shown.is_empty() { name.clone() } else { format!("{name}({})", shown.join(",")) };
-        let hash = fingerprint::of(&(&name, &parameters));
+        let hash = fingerprint(&(&name, &parameters));
         let planned = Self { label, name, parameters, hash };
         planned.build(0)?;
         Ok(planned)
@@ -290,9 +289,9 @@ impl SweepPlan {
             &self.model,
         );
         match task.ask {
-            TaskKind::Bounds => fingerprint::of(&(ground, "bounds", &self.bounds)),
+            TaskKind::Bounds => fingerprint(&(ground, "bounds", &self.bounds)),
             TaskKind::Run { policy, seed } => {
-                fingerprint::of(&(ground, &self.policies[policy].hash, seed))
+                fingerprint(&(ground, &self.policies[policy].hash, seed))
             }
         }
     }
@@ -306,7 +305,7 @@ pub(crate) fn once<T, K: Ord>(all: &mut Vec<T>, key: impl Fn(&T) -> K) {
 
 fn planned_machine(machine: &corun_machine::Machine) -> PlannedMachine {
     let text = machine.to_toml();
-    PlannedMachine { name: machine.name().to_owned(), hash: fingerprint::of(&text), text }
+    PlannedMachine { name: machine.name().to_owned(), hash: fingerprint(&text), text }
 }
 
 /// The texts of all profiles that the mixes name.
@@ -330,6 +329,6 @@ fn planned_mix(named: NamedMix, profiles: &BTreeMap<String, String>) -> PlannedM
         .iter()
         .map(|app| app.profile.as_ref().and_then(|profile| profiles.get(profile)))
         .collect();
-    let hash = fingerprint::of(&(&mix, used));
+    let hash = fingerprint(&(&mix, used));
     PlannedMix { name, mix, hash }
 }

@@ -3,7 +3,9 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use corun_app::{Error, PlacementDocument, PlacementMethod, Result, Scenario, SearchProof};
+use corun_app::{
+    Error, PlacementDocument, PlacementMethod, Result, Scenario, SearchProof, fingerprint,
+};
 use corun_model::{Demand, ModelOptions};
 use corun_optimal::distributed::{
     Batch, BatchReport, Distribution, Grain, Incumbent, Pass, Prepared,
@@ -13,7 +15,6 @@ use corun_profile::{Library, Profile};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::fingerprint;
 use crate::plan::PlannedModel;
 
 /// The question, for another process of the same version.
@@ -128,7 +129,7 @@ impl SharedSearch {
 
     /// A name for the question: the hash of all that it holds.
     pub fn hash(&self) -> String {
-        fingerprint::of(&self.question)
+        fingerprint(&self.question)
     }
 
     /// Work for a worker that has none, with its number; none when there is nothing to hand out now.
