@@ -63,7 +63,7 @@ impl StudyInputs {
     }
 
     /// For the next study of several.
-    pub(super) fn with(self, seeds: u32, options: ArgMatches, quick: bool) -> Self {
+    pub(crate) fn with(self, seeds: u32, options: ArgMatches, quick: bool) -> Self {
         Self { seeds, options, quick, shortened: Mutex::default(), ..self }
     }
 

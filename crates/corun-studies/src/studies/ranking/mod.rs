@@ -9,7 +9,7 @@ mod runs;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use corun_app::{Error, Result, profile_sources};
+use corun_app::{Error, Result, fingerprint, profile_sources};
 use corun_profile::{Library, Profile};
 use corun_report::counted;
 use rayon::prelude::*;
@@ -32,6 +32,12 @@ pub(super) const STUDY: Study = Study {
     explained_in: "docs/studies/ranking.md",
 };
 
+/// The highest seed: a mix has a seed of its own, made of this one and of [`MIX_BITS`] bits for its number.
+const MOST_SEED: u64 = u64::MAX >> MIX_BITS;
+
+/// Bits for the number of a mix.
+const MIX_BITS: u32 = 20;
+
 /// Which programs mixes are drawn from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -51,7 +57,7 @@ struct RankingArgs {
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     mixes: u32,
     /// Seed of the mixes
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=MOST_SEED))]
     seed: u64,
     /// The programs that mixes are drawn from: every second one by name is one half
     #[arg(long, value_enum, default_value = "judged")]
@@ -125,22 +131,18 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
     let observation = asked.as_live.observation()?;
     let machines: Vec<(&'static str, usize)> = MACHINES
         .into_iter()
-        .step_by(inputs.every(3, "machines"))
         .filter(|(name, _)| {
             asked.machines.is_empty() || asked.machines.iter().any(|one| one == name)
         })
+        // Machines that were named all run, also for a first look.
+        .step_by(if asked.machines.is_empty() { inputs.every(3, "machines") } else { 1 })
         .collect();
     if let Some(unknown) =
         asked.machines.iter().find(|name| !MACHINES.iter().any(|(one, _)| one == name))
     {
         return Err(Error::unknown("machine of the ranking", unknown, MACHINES.map(|one| one.0)));
     }
-    let mut policies: Vec<&str> = asked.policies.iter().map(String::as_str).collect();
-    if policies.is_empty() {
-        policies = POLICIES.to_vec();
-    } else if !policies.contains(&BASELINE) {
-        policies.insert(0, BASELINE);
-    }
+    let policies = compared(&asked.policies);
     let folder = match asked.keep.clone() {
         Some(path) => Some(Folder::new(path, settings(inputs, &asked, &library))?),
         None => None,
@@ -157,6 +159,9 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
         )
     };
     let contests: Vec<Contest<'_>> = machines.iter().map(contest).collect::<Result<_>>()?;
+    for policy in &asked.policies {
+        check_has_machine(policy, &contests)?;
+    }
     let count = (asked.mixes as usize).div_ceil(inputs.every(2, "mixes"));
     let jobs: Vec<(&Contest<'_>, u64)> = contests
         .iter()
@@ -164,7 +169,7 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
         .collect();
     let results: Vec<MixResult> = jobs
         .par_iter()
-        .map(|(contest, mix)| contest.play(asked.seed << 20 | mix))
+        .map(|(contest, mix)| contest.play(asked.seed << MIX_BITS | mix))
         .collect::<Result<_>>()?;
     let profiles: Vec<Profile> = library.iter().cloned().collect();
     let about = format!(
@@ -186,15 +191,48 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
     Ok(Page::new("Which placement policy, and what it is worth", about, vec![], figures))
 }
 
-/// All that decides on a run beside machine, mix and policy, in words.
+/// The policies that run, each once: those that were named, and the one that all are compared with.
+fn compared(named: &[String]) -> Vec<&str> {
+    if named.is_empty() {
+        return POLICIES.to_vec();
+    }
+    let mut policies: Vec<&str> = Vec::new();
+    for name in named {
+        if !policies.contains(&name.as_str()) {
+            policies.push(name);
+        }
+    }
+    if !policies.contains(&BASELINE) {
+        policies.insert(0, BASELINE);
+    }
+    policies
+}
+
+/// # Errors
+/// A policy that was named and is for none of the machines: no table would mention it.
+fn check_has_machine(policy: &str, contests: &[Contest<'_>]) -> Result {
+    let mut whys = Vec::new();
+    for contest in contests {
+        match contest.unfit_for(policy)? {
+            Some(why) => whys.push(format!("{}: {why}", contest.machine)),
+            None => return Ok(()),
+        }
+    }
+    let whys = whys.join("; ");
+    Err(Error::input(format!("--policies {policy}: is for none of the machines ({whys})")))
+}
+
+/// All that decides on a run beside machine, mix and policy, in words; profiles by their contents.
 fn settings(inputs: &StudyInputs, asked: &RankingArgs, library: &Library) -> String {
     let names: Vec<&str> = library.iter().map(|profile| profile.name.as_str()).collect();
+    let contents: Vec<String> = library.iter().map(Profile::to_toml).collect();
     format!(
-        "{}, {} s, {}, programs: {}",
+        "{}, {} s, {}, programs: {} ({})",
         counted(inputs.seeds as usize, "seed"),
-        asked.seconds,
+        inputs.length_s(f64::from(asked.seconds)),
         asked.as_live.settings(),
-        names.join(" ")
+        names.join(" "),
+        fingerprint(&contents)
     )
 }
 
@@ -225,9 +263,57 @@ pub(super) fn half_of(mut all: Vec<&Profile>, half: Half) -> Result<Library> {
 
 #[cfg(test)]
 mod tests {
+    use corun_app::Cancel;
     use serde_json::Value;
 
     use super::*;
+
+    fn asked(words: &[&str]) -> std::result::Result<RankingArgs, clap::Error> {
+        let command = RankingArgs::augment_args(clap::Command::new("ranking"));
+        let typed = command.no_binary_name(true).try_get_matches_from(words)?;
+        clap::FromArgMatches::from_arg_matches(&typed)
+    }
+
+    /// A first look runs shorter programs, and a profile is what is in it, whatever its name.
+    #[test]
+    fn kept_runs_are_of_a_length_and_of_the_profiles_contents() {
+        let asked = asked(&[]).unwrap();
+        let inputs = |quick| {
+            let own = StudyInputs::new(None, 1, clap::ArgMatches::default(), Cancel::default());
+            own.unwrap().with(1, clap::ArgMatches::default(), quick)
+        };
+        let shipped = Library::shipped().unwrap();
+        let library = |contents: &str| {
+            let mut profile = shipped.get(contents).unwrap().clone();
+            profile.name = "sort".to_owned();
+            let mut library = Library::default();
+            library.insert(profile, "sort.toml".to_owned()).unwrap();
+            library
+        };
+        let [same, changed] = ["sort", "xz"].map(library);
+        let settings = |quick, library| settings(&inputs(quick), &asked, library);
+        let own = settings(false, &same);
+        assert!(own.contains("1 seed, 15 s, "), "{own}");
+        assert_eq!(settings(false, &same), own);
+        assert_ne!(settings(true, &same), own);
+        assert_ne!(settings(false, &changed), own);
+    }
+
+    #[test]
+    fn each_policy_runs_once_and_the_baseline_always() {
+        let named = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        let given: Vec<String> = named(&["dio", "di", "dio"]);
+        assert_eq!(compared(&given), [BASELINE, "dio", "di"]);
+        let given: Vec<String> = named(&["dio", BASELINE]);
+        assert_eq!(compared(&given), ["dio", BASELINE]);
+        assert_eq!(compared(&[]), POLICIES);
+    }
+
+    #[test]
+    fn seeds_of_mixes_do_not_meet() {
+        assert_eq!(asked(&["--seed", "17592186044415"]).unwrap().seed, MOST_SEED);
+        assert!(asked(&["--seed", "17592186044416"]).is_err());
+    }
 
     #[test]
     fn each_program_is_in_one_half() {

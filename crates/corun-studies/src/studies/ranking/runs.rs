@@ -24,7 +24,7 @@ const MOST_NODES: u64 = 50_000;
 /// What is compared on one machine.
 pub(super) struct Contest<'a> {
     inputs: &'a StudyInputs,
-    machine: &'static str,
+    pub(super) machine: &'static str,
     programs: usize,
     library: &'a Library,
     policies: &'a [&'a str],
@@ -170,8 +170,8 @@ impl<'a> Contest<'a> {
         Ok(MixResult { machine: self.machine.to_owned(), programs, best, by_policy })
     }
 
-    fn under(&self, setup: &ComparisonSetup, policy: &str) -> Result<Option<Suffered>> {
-        let policy = PolicySpec::parse(policy)?;
+    /// Why a policy does not run on the machine; none where it does.
+    pub(super) fn unfit_for(&self, policy: &str) -> Result<Option<String>> {
         let machine = self.model.machine();
         let divides = |one: &mut Box<dyn Policy>| {
             let needs = one.needs().controls.contains(&ActionKind::Partition);
@@ -179,12 +179,19 @@ impl<'a> Contest<'a> {
         };
         let can_divide =
             machine.llcs().iter().any(|llc| llc.cache.is_some_and(|one| one.can_be_partitioned));
-        let mut policies = policy.build(1)?;
-        if policies.iter().any(|one| one.unfit_for(machine).is_some())
-            || !can_divide && policies.iter_mut().any(divides)
-        {
+        let mut policies = PolicySpec::parse(policy)?.build(1)?;
+        if let Some(why) = policies.iter().find_map(|one| one.unfit_for(machine)) {
+            return Ok(Some(why));
+        }
+        let lacks = !can_divide && policies.iter_mut().any(divides);
+        Ok(lacks.then(|| "its caches cannot be divided".to_owned()))
+    }
+
+    fn under(&self, setup: &ComparisonSetup, policy: &str) -> Result<Option<Suffered>> {
+        if self.unfit_for(policy)?.is_some() {
             return Ok(None);
         }
+        let policy = PolicySpec::parse(policy)?;
         let run = |seed| setup.run(&policy, seed, self.inputs.cancel.flag());
         let runs = (1..=u64::from(self.inputs.seeds)).map(run).collect::<Result<Vec<_>>>()?;
         Ok(Suffered::over(&runs))
