@@ -55,6 +55,8 @@ struct MeanFigures {
 
 /// A workload under each of [`POLICIES`].
 struct Workload {
+    /// Its number among those of the paper, of which a first look leaves some out.
+    number: usize,
     name: String,
     figures: Vec<MeanFigures>,
     /// In the placement of the least EDP of all that differ, each simulated with the first seed, held throughout.
@@ -82,14 +84,18 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
     let model = model_of(MACHINE)?;
     let placed = placements::placed(&model, inputs.spec()?)?;
     let mut lamp = Vec::new();
-    for (web, database) in LAMP.into_iter().step_by(inputs.every(3, "LAMP workloads")) {
+    for (place, (web, database)) in
+        LAMP.into_iter().enumerate().step_by(inputs.every(3, "LAMP workloads"))
+    {
         let apps = programs::threads(&model, web, database)?;
-        lamp.push(workload(inputs, &model, format!("{web} web, {database} database"), &apps)?);
+        let name = format!("{web} web, {database} database");
+        lamp.push(workload(inputs, &model, (place + 1, name), &apps)?);
     }
     let mut mixes = Vec::new();
     for (place, mix) in MIXES.iter().enumerate().step_by(inputs.every(4, "mixes")) {
         let apps = apps(&model, inputs.spec()?, mix)?;
-        mixes.push(workload(inputs, &model, format!("{}: {}", place + 1, mix.join(", ")), &apps)?);
+        let name = format!("{}: {}", place + 1, mix.join(", "));
+        mixes.push(workload(inputs, &model, (place + 1, name), &apps)?);
     }
     Ok(figures::page(inputs.seeds, &placed, &lamp, &mixes))
 }
@@ -97,7 +103,7 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
 fn workload(
     inputs: &StudyInputs,
     model: &Arc<Model>,
-    name: String,
+    (number, name): (usize, String),
     apps: &[AppSpec],
 ) -> Result<Workload> {
     let figures = POLICIES
@@ -117,7 +123,7 @@ fn workload(
     let (_, cpus) = best.ok_or_else(|| anyhow!("a program got nothing done"))?;
     let run = |seed| held(inputs, &restarting(model, apps, seed), cpus);
     let runs = (1..=u64::from(inputs.seeds)).map(run).collect::<Result<Vec<_>>>()?;
-    Ok(Workload { name, figures, best: self::figures(&runs)? })
+    Ok(Workload { number, name, figures, best: self::figures(&runs)? })
 }
 
 fn figures(runs: &[RunResult]) -> Result<MeanFigures> {
