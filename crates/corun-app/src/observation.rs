@@ -25,11 +25,19 @@ pub fn parse_observation(text: &str) -> Result<Observation> {
             let number = value.parse::<f64>().ok().filter(|number| (0.0..1e6).contains(number));
             number.ok_or_else(|| wrong(expected))
         };
+        let share = |expected, is_share: &dyn Fn(f64) -> bool| {
+            let share = number(expected)?;
+            if is_share(share) { Ok(share) } else { Err(wrong(expected)) }
+        };
         let milliseconds = "milliseconds from 0 to below 1e6";
         match name {
             "tick-ms" => {
-                let tick = Nanoseconds::from_secs_f64(number(milliseconds)? * 1e-3);
+                let expected = "milliseconds above 0 and below 1e6";
+                let tick = Nanoseconds::from_secs_f64(number(expected)? * 1e-3);
                 observation.tick_every = tick;
+                if tick.0 == 0 {
+                    return Err(wrong(expected));
+                }
             }
             "late-ms" => {
                 observation.latest = Nanoseconds::from_secs_f64(number(milliseconds)? * 1e-3);
@@ -45,12 +53,16 @@ pub fn parse_observation(text: &str) -> Result<Observation> {
                 }
             }
             "groups" => {
-                observation.groups =
-                    value.parse().map_err(|_| wrong("a whole number of 1 or more"))?;
+                let groups = value.parse().ok().filter(|&groups| groups >= 1);
+                observation.groups = groups.ok_or_else(|| wrong("a whole number of 1 or more"))?;
             }
             "noise" => observation.noise = number("a share of 0 or more")?,
-            "refused" => observation.refused = number("a share from 0 to 1")?,
-            "failed" => observation.failed = number("a share from 0 to below 1")?,
+            "refused" => {
+                observation.refused = share("a share from 0 to 1", &|share| share <= 1.0)?;
+            }
+            "failed" => {
+                observation.failed = share("a share from 0 to below 1", &|share| share < 1.0)?;
+            }
             other => return Err(Error::unknown("setting of --as-live", other, NAMES)),
         }
     }
@@ -76,6 +88,17 @@ mod tests {
             ..Observation::as_live()
         };
         assert_eq!(parse_observation(given).unwrap(), expected);
+        for (wrong, expected) in [
+            ("failed=1", "--as-live: failed: found `1`, expected a share from 0 to below 1"),
+            ("refused=1.1", "--as-live: refused: found `1.1`, expected a share from 0 to 1"),
+            ("tick-ms=0", "--as-live: tick-ms: found `0`, expected milliseconds above 0"),
+            ("tick-ms=1e-9", "--as-live: tick-ms: found `1e-9`"),
+            ("groups=0", "--as-live: groups: found `0`, expected a whole number of 1 or more"),
+        ] {
+            let error = parse_observation(wrong).unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{error}");
+        }
+        assert_eq!(parse_observation("refused=1").unwrap().refused, 1.0);
         for wrong in ["tick-ms", "late-ms=-1", "missing=cycle", "groups=x", "lates-ms=1"] {
             assert!(parse_observation(wrong).is_err(), "{wrong}");
         }
