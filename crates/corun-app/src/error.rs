@@ -1,5 +1,6 @@
 //! Why a question has no answer, the text for the user, and the exit code for a script.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 
@@ -121,7 +122,10 @@ impl Error {
 
     /// A name that is not known, with what comes near it or, where nothing does, all there is.
     pub fn unknown<'a>(what: &str, name: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
-        let known: Vec<&str> = known.into_iter().collect();
+        let mut known: Vec<&str> = known.into_iter().collect();
+        // Several policies may have a parameter of one name.
+        let mut seen = BTreeSet::new();
+        known.retain(|name| seen.insert(*name));
         let near = similar_names(name, &known);
         let message = format!("unknown {what} `{name}`");
         let hint = if near.is_empty() { listed(&known) } else { near.join(", ") };
