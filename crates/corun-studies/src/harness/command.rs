@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use corun_app::{Cancel, Error, Result};
 use corun_cli::{TableFormat, UsageError};
-use corun_report::{check_target, check_targets, json, write_file};
+use corun_report::{check_target, check_targets, json, print, write_file};
 
 use super::Study;
 use super::inputs::{Programs, StudyInputs};
@@ -155,16 +155,21 @@ fn one(study: &Study, options: &ArgMatches) -> Result<String> {
     if let Some(path) = &output.report {
         write_file(path, page.html().as_bytes())?;
     }
+    let text = match output.format {
+        TableFormat::Table => page.text(),
+        TableFormat::Json => document(&page)?,
+        TableFormat::Csv => page.csv()?,
+    };
     if let Some(path) = &output.svg {
-        let message = format!("--svg: nothing in the study {} is drawn", study.name);
-        let drawing = page.svg().ok_or_else(|| Error::input(message))?;
+        let Some(drawing) = page.svg() else {
+            // What came out may have taken minutes.
+            print(&text)?;
+            let name = study.name;
+            return Err(Error::input(format!("--svg: nothing in the study {name} is drawn")));
+        };
         write_file(path, drawing.as_bytes())?;
     }
-    match output.format {
-        TableFormat::Table => Ok(page.text()),
-        TableFormat::Json => document(&page),
-        TableFormat::Csv => page.csv(),
-    }
+    Ok(text)
 }
 
 /// Runs all of them into a folder.
