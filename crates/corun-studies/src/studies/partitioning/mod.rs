@@ -9,7 +9,7 @@ mod llc;
 mod search;
 mod space;
 
-use clap::Args;
+use clap::{Args, Command};
 use corun_app::{Result, profile_sources};
 use corun_cli::{ModelArgs, model_options};
 use corun_model::{BandwidthModel, ModelOptions};
@@ -29,10 +29,20 @@ pub(super) const STUDY: Study = Study {
     programs: Programs::Spec,
     seeds: None,
     has_quick: false,
-    options: PartitioningArgs::augment_args,
+    options,
     page,
     explained_in: "docs/studies/partitioning.md",
 };
+
+/// Its own options; the study's default of one is not that of other commands.
+fn options(command: Command) -> Command {
+    PartitioningArgs::augment_args(command).mut_arg("bandwidth_model", |option| {
+        option.help(
+            "What limited bandwidth costs: none, simple, morad, stalls, additive, loaded or \
+             by-machine [default: stalls]",
+        )
+    })
+}
 
 /// Its own options.
 #[derive(Debug, Args)]
