@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use corun_app::{Error, Result};
+use corun_app::{Cancel, Error, Result};
 use corun_machine::Machine;
 use corun_model::{Demand, LoadedProgram, Model, ModelOptions, Outcome, Running, Scratch};
 use corun_profile::Profile;
@@ -52,6 +52,9 @@ impl Prediction {
     }
 }
 
+/// Programs that are loaded together, on all cores.
+const LOADED_AT_ONCE: usize = 32;
+
 impl NodeKind {
     /// The model of a machine with all programs loaded. `memory_mib` replaces what the machine file says
     /// of the node's memory.
@@ -65,13 +68,37 @@ impl NodeKind {
         memory_mib: Option<u64>,
         options: ModelOptions,
     ) -> Result<Self> {
+        Self::unless(machine, profiles, seats, memory_mib, options, &Cancel::default())
+    }
+
+    /// The same, ended soon once the user wants to stop.
+    ///
+    /// # Errors
+    /// As [`Self::new`], and the user's wish.
+    pub(crate) fn unless(
+        machine: Machine,
+        profiles: &[Profile],
+        seats: Seats,
+        memory_mib: Option<u64>,
+        options: ModelOptions,
+        cancel: &Cancel,
+    ) -> Result<Self> {
         let own_memory: Option<u64> =
             machine.nodes().iter().map(|node| node.memory_mib).sum::<Option<u64>>();
         let seats = seats_by_llc(&machine, seats);
         let model = Arc::new(Model::new(Arc::new(machine), options)?);
         let profiles: Vec<&Profile> = profiles.iter().collect();
-        let programs = Arc::new(model.load_all(&profiles).map_err(Error::from)?);
-        Ok(Self { model, programs, seats, memory_mib: memory_mib.or(own_memory) })
+        let mut programs = Vec::with_capacity(profiles.len());
+        for some in profiles.chunks(LOADED_AT_ONCE) {
+            cancel.check()?;
+            programs.extend(model.load_all(some).map_err(Error::from)?);
+        }
+        Ok(Self {
+            model,
+            programs: Arc::new(programs),
+            seats,
+            memory_mib: memory_mib.or(own_memory),
+        })
     }
 
     /// The machine.

@@ -81,11 +81,12 @@ impl SmallFleets {
     /// Several fleets. Loading all programs on a machine takes seconds: fleets with nodes of one kind share them.
     ///
     /// # Errors
-    /// An unknown machine, or a figure of a profile that cannot be.
+    /// An unknown machine, or a figure of a profile that cannot be; the user's wish to stop.
     pub fn several(
         fleets: &[Vec<NodeGroup>],
         profiles: Option<&std::path::Path>,
         options: ModelOptions,
+        cancel: &Cancel,
     ) -> Result<Vec<Self>> {
         let profiles: Vec<Profile> = open_library(profiles)?.iter().cloned().collect();
         let mut loaded: Vec<(&NodeGroup, NodeKind)> = Vec::new();
@@ -101,7 +102,9 @@ impl SmallFleets {
                     Some(kind) => kind,
                     None => {
                         let machine = find_machine(&group.machine)?;
-                        let kind = NodeKind::new(machine, &profiles, group.seats, None, options)?;
+                        let seats = group.seats;
+                        let kind =
+                            NodeKind::unless(machine, &profiles, seats, None, options, cancel)?;
                         loaded.push((group, kind.clone()));
                         kind
                     }

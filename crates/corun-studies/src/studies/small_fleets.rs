@@ -71,7 +71,7 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
         if is_short { vec![&OF_TWO_KINDS] } else { FLEETS.iter().collect() };
     fleets.push(if is_short { &FEWER_NODES } else { &MANY_NODES });
     let groups: Vec<_> = fleets.iter().map(|fleet| fleet.groups()).collect();
-    let loaded = SmallFleets::several(&groups, None, corun_model::ModelOptions::default())?;
+    let loaded = SmallFleets::several(&groups, None, corun_model::ModelOptions::default(), &inputs.cancel)?;
     let mut fleets: Vec<_> = fleets.into_iter().zip(&loaded).collect();
     let many = fleets.split_off(fleets.len() - 1);
     let found = fleets.iter().map(|(fleet, loaded)| fleet.plan(loaded, inputs));

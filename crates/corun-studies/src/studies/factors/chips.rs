@@ -88,9 +88,16 @@ fn places(machine: &Machine) -> Result<Places> {
 
 #[cfg(test)]
 mod tests {
+    use corun_app::Cancel;
     use corun_machine::preset;
+    use corun_profile::Library;
 
     use super::*;
+
+    fn cast<'a>(library: &'a Library, of: fn(&str) -> bool, cancel: &'a Cancel) -> Cast<'a> {
+        let (interfering, its_neighbour) = ("numpy", "xz");
+        Cast { id: "one", library, of, step: 1, interfering, its_neighbour, cancel }
+    }
 
     #[test]
     fn places_come_ever_closer() {
@@ -109,10 +116,10 @@ mod tests {
     fn on_one_llc_space_is_the_cache_s() {
         let machine = Arc::new(preset("i7-2600").unwrap());
         assert_eq!(places(&machine).unwrap().apart, None);
-        let library = corun_profile::Library::shipped().unwrap();
+        let library = Library::shipped().unwrap();
         let of = |name: &str| name == "xalan";
-        let cast =
-            Cast { id: "one", library: &library, of, step: 1, interfering: "numpy", its_neighbour: "xz" };
+        let cancel = Cancel::default();
+        let cast = cast(&library, of, &cancel);
         let found = breakdown(&machine, &cast).unwrap();
         let [Some(controller), Some(bus), Some(cache), _] = found.programs[0].parts[..] else {
             panic!("four factors")
@@ -124,10 +131,10 @@ mod tests {
     #[test]
     fn prefetching_has_its_part() {
         let machine = Arc::new(preset("xeon-x5365").unwrap());
-        let library = corun_profile::Library::shipped().unwrap();
+        let library = Library::shipped().unwrap();
         let of = |name: &str| name == "igraph";
-        let cast =
-            Cast { id: "one", library: &library, of, step: 1, interfering: "numpy", its_neighbour: "xz" };
+        let cancel = Cancel::default();
+        let cast = cast(&library, of, &cancel);
         let found = breakdown(&machine, &cast).unwrap();
         let [.., Some(prefetch)] = found.programs[0].parts[..] else { panic!("four factors") };
         assert!(prefetch < -0.1 * found.programs[0].total, "{prefetch}");

@@ -9,7 +9,7 @@ mod nodes;
 use std::sync::Arc;
 
 use clap::Args;
-use corun_app::{Result, find_machine};
+use corun_app::{Cancel, Result, find_machine};
 use corun_machine::{Machine, preset};
 use corun_model::{BandwidthModel, LoadedProgram, Member, Model, ModelOptions, Running, Scratch};
 use corun_profile::{Library, Profile};
@@ -50,6 +50,8 @@ struct Cast<'a> {
     interfering: &'static str,
     /// What the interfering program runs beside.
     its_neighbour: &'static str,
+    /// Set when the user wants to stop.
+    cancel: &'a Cancel,
 }
 
 /// Programs shown, those that degrade most, as in the paper.
@@ -88,8 +90,9 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
         step: super::classification::some_programs(inputs),
         interfering: "numpy",
         its_neighbour: "python3",
+        cancel: &inputs.cancel,
     }];
-    casts.extend(inputs.spec_if_given().map(of_spec));
+    casts.extend(inputs.spec_if_given().map(|library| of_spec(library, &inputs.cancel)));
     let mut all = Vec::new();
     for machine in machines {
         let machine = Arc::new(machine);
@@ -106,9 +109,17 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
 }
 
 /// The SPEC programs, as in the paper.
-fn of_spec(library: &Library) -> Cast<'_> {
+fn of_spec<'a>(library: &'a Library, cancel: &'a Cancel) -> Cast<'a> {
     let of = |name: &str| name.ends_with("06");
-    Cast { id: "spec", library, of, step: 1, interfering: "milc06", its_neighbour: "sphinx306" }
+    Cast {
+        id: "spec",
+        library,
+        of,
+        step: 1,
+        interfering: "milc06",
+        its_neighbour: "sphinx306",
+        cancel,
+    }
 }
 
 /// A machine's model with the programs loaded, and a scratch to solve with.
@@ -140,7 +151,10 @@ impl Rig {
     ) -> Result<Self> {
         let options = ModelOptions { bandwidth, ..ModelOptions::default() };
         let model = Model::new(machine.clone(), options)?;
-        let load = |profile: &Profile| -> Result<LoadedProgram> { Ok(model.load(profile)?) };
+        let load = |profile: &Profile| -> Result<LoadedProgram> {
+            cast.cancel.check()?;
+            Ok(model.load(profile)?)
+        };
         let own = cast.library.iter().filter(|profile| (cast.of)(&profile.name));
         let programs = own.step_by(cast.step).map(load).collect::<Result<_>>()?;
         let interfering = load(cast.library.get(cast.interfering)?)?;
@@ -196,7 +210,7 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             crate::stand_ins::write(folder.path(), 1, swapped);
             let library = Library::load(folder.path()).unwrap();
-            let found = chips::breakdown(&machine, &of_spec(&library)).unwrap();
+            let found = chips::breakdown(&machine, &of_spec(&library, &Cancel::default())).unwrap();
             let page = serde_json::to_value(figures::page(&[found])).unwrap();
             let rows = page["figures"][0]["rows"].as_array().unwrap();
             // Label, total, memory controller, bus, cache, prefetch.
