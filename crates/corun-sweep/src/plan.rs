@@ -177,7 +177,6 @@ impl SweepPlan {
         once(&mut machines, |machine| machine.to_toml());
         let sources = Sources { description, folder, library: &library, most: MOST_MIXES };
         let mixes = sources.mixes(&machines[0])?;
-        let profiles = profiles(&library, &mixes)?;
         let mut policies: Vec<PlannedPolicy> =
             description.policies.iter().map(PlannedPolicy::of).collect::<Result<_>>()?;
         once(&mut policies, |policy| policy.hash.clone());
@@ -196,27 +195,38 @@ impl SweepPlan {
         bounds.dedup();
         let mut seeds = description.seeds.each();
         once(&mut seeds, |&seed| seed);
-        let plan = Self {
+        let mut plan = Self {
             version: crate::VERSION.to_owned(),
             machines: machines.iter().map(planned_machine).collect(),
-            mixes: mixes.into_iter().map(|named| planned_mix(named, &profiles)).collect(),
-            profiles,
+            mixes: Vec::new(),
+            profiles: BTreeMap::new(),
             policies,
             seeds,
             bounds,
             model: PlannedModel::of(&description.model)?,
             unfit,
         };
-        let tasks = plan.count();
+        plan.check_count(mixes.len())?;
+        plan.profiles = profiles(&library, &mixes)?;
+        let hashes = plan.profiles.iter().map(|(name, text)| (name.as_str(), fingerprint(text)));
+        let hashes = hashes.collect();
+        plan.mixes = mixes.into_iter().map(|named| planned_mix(named, &hashes)).collect();
+        Ok(plan)
+    }
+
+    /// # Errors
+    /// Too many tasks, or none. Asked before mixes are hashed, which takes long where they are many.
+    fn check_count(&self, mixes: usize) -> Result {
+        let tasks = self.count(mixes);
         if tasks > MOST_TASKS {
             let message = format!("found {tasks} tasks, expected at most {MOST_TASKS}");
             return Err(Error::input(message));
         }
         if tasks == 0 {
-            let why: Vec<&str> = plan.unfit.iter().map(|unfit| unfit.why.as_str()).collect();
+            let why: Vec<&str> = self.unfit.iter().map(|unfit| unfit.why.as_str()).collect();
             return Err(Error::input(format!("no task is left: {}", why.join("; "))));
         }
-        Ok(plan)
+        Ok(())
     }
 
     /// What is left out, as no policy for its machine.
@@ -247,16 +257,16 @@ impl SweepPlan {
         Ok(plan)
     }
 
-    fn count(&self) -> usize {
+    fn count(&self, mixes: usize) -> usize {
         let pairs = self.machines.len() * self.policies.len() - self.unfit.len();
-        let runs = pairs.saturating_mul(self.mixes.len()).saturating_mul(self.seeds.len());
+        let runs = pairs.saturating_mul(mixes).saturating_mul(self.seeds.len());
         let bounds = usize::from(!self.bounds.is_empty());
-        runs.saturating_add(bounds * self.machines.len() * self.mixes.len())
+        runs.saturating_add(bounds * self.machines.len() * mixes)
     }
 
     /// All tasks, in the order of the results: by machine, mix, policy and seed, bounds first.
     pub fn tasks(&self) -> Vec<SweepTask> {
-        let mut tasks = Vec::with_capacity(self.count());
+        let mut tasks = Vec::with_capacity(self.count(self.mixes.len()));
         for machine in 0..self.machines.len() {
             let unfit: BTreeSet<usize> = self
                 .unfit
@@ -322,12 +332,13 @@ fn profiles(library: &Library, mixes: &[NamedMix]) -> Result<BTreeMap<String, St
     Ok(texts)
 }
 
-fn planned_mix(named: NamedMix, profiles: &BTreeMap<String, String>) -> PlannedMix {
+/// `profiles`: the hash of each profile's text by name.
+fn planned_mix(named: NamedMix, profiles: &BTreeMap<&str, String>) -> PlannedMix {
     let NamedMix { name, mix } = named;
     let used: Vec<Option<&String>> = mix
         .apps
         .iter()
-        .map(|app| app.profile.as_ref().and_then(|profile| profiles.get(profile)))
+        .map(|app| app.profile.as_deref().and_then(|profile| profiles.get(profile)))
         .collect();
     let hash = fingerprint(&(&mix, used));
     PlannedMix { name, mix, hash }
