@@ -179,8 +179,7 @@ pub struct Combinations {
     /// Programs of a mix.
     pub size: usize,
     /// Out of these; none: the whole library.
-    #[serde(default)]
-    pub from: Vec<String>,
+    pub from: Option<Vec<String>>,
 }
 
 /// Mixes of programs drawn at random.
@@ -195,8 +194,7 @@ pub struct DrawnMixes {
     #[serde(default)]
     pub seed: u64,
     /// Out of these; none: the whole library.
-    #[serde(default)]
-    pub from: Vec<String>,
+    pub from: Option<Vec<String>>,
     /// May a program stand in a mix twice?
     #[serde(default)]
     pub repeats: bool,
@@ -254,7 +252,29 @@ impl TomlFile for Description {
         if self.instructions == Some(0) {
             return Err(refused("instructions", "found 0, expected a whole number >= 1"));
         }
+        self.model.check()?;
         self.check_mixes()
+    }
+}
+
+impl ModelChoice {
+    fn check(&self) -> Result<(), Fault> {
+        let given = [
+            ("space", self.space.is_some()),
+            ("bandwidth", self.bandwidth.is_some()),
+            ("solo_peak_share", self.solo_peak_share.is_some()),
+        ];
+        match given.into_iter().find(|(_, is_given)| *is_given) {
+            Some((key, _)) if self.pbbcache => {
+                let why = "pbbcache chooses space, bandwidth and solo_peak_share: expected none of \
+                           them beside it";
+                Err(Fault {
+                    path: vec![PathStep::Key("model"), PathStep::Key(key)],
+                    why: why.into(),
+                })
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -289,17 +309,21 @@ impl Description {
             return Err(refused("mix", why));
         }
         for (index, mix) in self.mix.iter().enumerate() {
-            if mix.apps.is_empty() == mix.file.is_none() {
-                let why = "expected either apps or file";
-                return Err(inside("mix", index, "apps", why));
-            }
+            let why = match (mix.apps.is_empty(), &mix.file) {
+                (true, None) => "found no program and no file, expected programs or a file",
+                (false, Some(_)) => "found programs and a file, expected either apps or file",
+                _ => continue,
+            };
+            return Err(inside("mix", index, "apps", why));
         }
         for (index, all) in self.combinations.iter().enumerate() {
             positive("combinations", index, "size", all.size)?;
+            some("combinations", index, all.from.as_deref())?;
         }
         for (index, drawn) in self.random.iter().enumerate() {
             positive("random", index, "size", drawn.size)?;
             positive("random", index, "count", drawn.count)?;
+            some("random", index, drawn.from.as_deref())?;
         }
         for (index, drawn) in self.classes.iter().enumerate() {
             positive("classes", index, "count", drawn.count)?;
@@ -333,6 +357,16 @@ fn positive(
         return Ok(());
     }
     Err(inside(table, index, key, format!("found {found}, expected 1 to {MOST}")))
+}
+
+/// # Errors
+/// An empty list of programs to choose from, which is not the whole library.
+fn some(table: &'static str, index: usize, from: Option<&[String]>) -> Result<(), Fault> {
+    if from.is_none_or(|from| !from.is_empty()) {
+        return Ok(());
+    }
+    let why = "found none, expected at least one program, or no `from` for the whole library";
+    Err(inside(table, index, "from", why))
 }
 
 fn inside(table: &'static str, index: usize, key: &'static str, why: impl Into<String>) -> Fault {

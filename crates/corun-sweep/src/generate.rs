@@ -99,10 +99,10 @@ impl Sources<'_> {
         Ok(NamedMix { name, mix })
     }
 
-    fn pool(&self, from: &[String]) -> Result<Vec<String>> {
-        if from.is_empty() {
+    fn pool(&self, from: Option<&[String]>) -> Result<Vec<String>> {
+        let Some(from) = from else {
             return Ok(self.library.names().map(str::to_owned).collect());
-        }
+        };
         from.iter().map(|name| Ok(self.library.get(name.trim())?.name.clone())).collect()
     }
 
@@ -116,7 +116,7 @@ impl Sources<'_> {
     }
 
     fn combinations(&self, all: &Combinations, mixes: &mut Vec<NamedMix>) -> Result {
-        let pool = self.pool(&all.from)?;
+        let pool = self.pool(all.from.as_deref())?;
         enough(&pool, all.size, "[[combinations]]")?;
         self.has_room(mixes, combinations_up_to(self.most, pool.len(), all.size))?;
         let mut places: Vec<usize> = (0..all.size).collect();
@@ -137,7 +137,7 @@ impl Sources<'_> {
     }
 
     fn drawn(&self, drawn: &DrawnMixes, mixes: &mut Vec<NamedMix>) -> Result {
-        let pool = self.pool(&drawn.from)?;
+        let pool = self.pool(drawn.from.as_deref())?;
         let needed = if drawn.repeats { 1 } else { drawn.size };
         enough(&pool, needed, "[[random]]")?;
         self.has_room(mixes, drawn.count)?;
@@ -200,6 +200,7 @@ impl Sources<'_> {
         let shown = path.display().to_string();
         let text = std::fs::read_to_string(&path)
             .map_err(|error| FileError::whole(&shown, format!("cannot be read: {error}")))?;
+        let before = mixes.len();
         for (number, line) in text.lines().enumerate() {
             let line = line.split('#').next().unwrap_or_default().trim();
             if line.is_empty() {
@@ -211,6 +212,10 @@ impl Sources<'_> {
             })?;
             self.has_room(mixes, 1)?;
             mixes.push(named);
+        }
+        if mixes.len() == before {
+            let why = "found no mix, expected lines of programs with commas between";
+            return Err(FileError::whole(&shown, why).into());
         }
         Ok(())
     }

@@ -256,12 +256,34 @@ fn bad_input_is_refused_with_its_place() {
         (small("\"xeon-x5365\", \"xeon-e5520\"", ""), "machines: found none"),
         (small("instructions", "version = 2\ninstructions"), "version: found 2, expected 1"),
         (small("[[mix]]", "[model]\nspace = \"square\"\n[[mix]]"), "space"),
+        (
+            small("[[mix]]", "[model]\npbbcache = true\nbandwidth = \"stalls\"\n[[mix]]"),
+            "sweep.toml:9: model.bandwidth: pbbcache chooses space, bandwidth",
+        ),
+        (
+            small("\"sort\", \"flac\", \"xz\"]\n[[random", "]\n[[random"),
+            "mix[0].apps: found no program and no file",
+        ),
+        (small("name = \"named\"", "file = \"x.toml\""), "expected either apps or file"),
+        (
+            small(
+                "from = [\"sort\", \"flac\", \"xz\", \"numpy\", \"perl\", \"gzip\"]",
+                "from = []",
+            ),
+            "random[0].from: found none",
+        ),
     ] {
         assert!(error.contains(expected), "{error}\nlacks {expected}");
     }
     let start = "machines = [\"xeon-x5365\"]\npolicies = [\"di\"]";
     let all = refused(&format!("{start}\n[[combinations]]\nsize = 9"));
     assert!(all.contains("found more than 1000000 mixes"), "{all}");
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let empty = format!("{start}\n[[workloads]]\nfile = {:?}", file.path());
+    assert!(refused(&empty).contains(": found no mix, expected lines"), "{}", refused(&empty));
+    let many = "machines = [\"xeon-x5365\"]\npolicies = [\"di\"]\nseeds = 10000\n[[random]]\nsize = 4\ncount = 1001";
+    let many = refused(many);
+    assert!(many.starts_with("found 10010000 tasks, expected at most"), "{many}");
     let none = refused(start);
     assert!(none.contains("found no mix"), "{none}");
 }
