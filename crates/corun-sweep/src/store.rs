@@ -32,7 +32,7 @@ const PART_EVERY: Duration = Duration::from_secs(10);
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The file system refuses.
-    #[error("{path}: cannot be {done}: {source}", path = path.display())]
+    #[error("{path}: cannot be {done}", path = path.display())]
     File {
         /// Which file or folder.
         path: PathBuf,

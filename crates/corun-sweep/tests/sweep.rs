@@ -294,5 +294,8 @@ fn a_folder_with_something_else_is_refused() {
     std::fs::write(folder.path().join(RESULTS), "not mine").unwrap();
     let error = Store::open(folder.path()).unwrap_err().to_string();
     assert!(error.contains("no results of a sweep"), "{error}");
+    let error = Store::open(&folder.path().join(RESULTS)).unwrap_err();
+    let error = Error::from(error).report();
+    assert_eq!(error.matches("os error").count(), 1, "{error}");
     assert_eq!(std::fs::read(folder.path().join(RESULTS)).unwrap(), b"not mine");
 }
