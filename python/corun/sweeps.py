@@ -35,7 +35,12 @@ class SweepResult:
     @property
     def rows(self) -> pd.DataFrame:
         """All rows; slowdowns are completion time beside others / alone."""
-        return pd.DataFrame(json.loads(self._native._rows))
+        rows = json.loads(self._native._rows)
+        frame = pd.DataFrame(rows)
+        if rows:
+            # A bound has no seed, and a float would not tell large seeds apart.
+            frame["seed"] = pd.array([row["seed"] for row in rows], dtype="UInt64")
+        return frame
 
     @property
     def summary(self) -> pd.DataFrame:

@@ -23,7 +23,7 @@ const SCHEMA: &str = "message sweep {
     required group apps (LIST) { repeated group list { required binary element (STRING); } }
     required binary policy (STRING);
     required binary kind (STRING);
-    optional int64 seed;
+    optional int64 seed (INTEGER(64,false));
     optional double mean_slowdown;
     optional double stp;
     optional double unfairness;
@@ -43,7 +43,11 @@ const SCHEMA: &str = "message sweep {
 
 /// The rows as a Parquet file.
 pub(crate) fn write(rows: &[SweepRow]) -> Result<Vec<u8>> {
-    let schema = Arc::new(parse_message_type(SCHEMA)?);
+    write_by(SCHEMA, rows)
+}
+
+fn write_by(schema: &str, rows: &[SweepRow]) -> Result<Vec<u8>> {
+    let schema = Arc::new(parse_message_type(schema)?);
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
         .set_created_by(format!("corun {}", crate::VERSION))
@@ -191,6 +195,8 @@ impl ParquetRow {
 
     fn seed(&self) -> Result<Option<u64>> {
         match self.field("seed")? {
+            Field::ULong(value) => Ok(Some(*value)),
+            // The column of earlier files was signed, with the same bits.
             Field::Long(value) => Ok(Some(*value as u64)),
             Field::Null => Ok(None),
             _ => Self::wrong("seed"),
@@ -282,6 +288,21 @@ pub(crate) mod tests {
             prop_assert_eq!(&bytes, &write(&rows).unwrap());
             prop_assert_eq!(read(bytes).unwrap(), rows);
         }
+    }
+
+    /// Other readers show seeds as the column's type says; files of before had them signed.
+    #[test]
+    fn seeds_are_unsigned_and_signed_ones_are_read() {
+        let rows = [row(u64::MAX), row(1 << 63), row(1)];
+        let file = SerializedFileReader::new(bytes::Bytes::from(write(&rows).unwrap())).unwrap();
+        let shown = |row: Result<parquet::record::Row>| {
+            let row = ParquetRow(row.unwrap());
+            row.field("seed").unwrap().to_string()
+        };
+        let seeds: Vec<String> = file.get_row_iter(None).unwrap().map(shown).collect();
+        assert_eq!(seeds, [u64::MAX.to_string(), (1_u64 << 63).to_string(), "1".to_owned()]);
+        let signed = SCHEMA.replace(" (INTEGER(64,false))", "");
+        assert_eq!(read(write_by(&signed, &rows).unwrap()).unwrap(), rows);
     }
 
     #[test]
