@@ -1,5 +1,6 @@
 //! The tasks on the cores of this machine.
 
+use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
@@ -13,7 +14,7 @@ use crate::store::Store;
 /// set up a mix once for several.
 const CHUNK: usize = 8;
 
-/// Answers tasks on `jobs` threads (0: one a core), and stores the answers as they come. `tell` sees
+/// Answers tasks on at most `jobs` threads (0: one a core), no more than there is work for, and stores the answers as they come. `tell` sees
 /// how many more tasks are done. What was answered before a stop is stored.
 ///
 /// # Errors
@@ -26,7 +27,9 @@ pub fn run_here(
     stop: &AtomicBool,
     mut tell: impl FnMut(usize),
 ) -> Result {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs).build().map_err(Error::failed)?;
+    let threads = threads(jobs, pending.len());
+    let pool =
+        rayon::ThreadPoolBuilder::new().num_threads(threads).build().map_err(Error::failed)?;
     let (sender, answers) = mpsc::channel::<Result<Vec<TaskRows>>>();
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -61,4 +64,24 @@ pub fn run_here(
         result?;
         if stop.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
     })
+}
+
+/// As many threads as were asked for (0: one a core), but no more than there are chunks.
+fn threads(jobs: usize, tasks: usize) -> usize {
+    let own = || std::thread::available_parallelism().map_or(1, NonZero::get);
+    let wanted = if jobs == 0 { own() } else { jobs };
+    wanted.min(tasks.div_ceil(CHUNK)).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_thread_is_without_work() {
+        let found = [(4096, 1), (4096, 17), (2, 1000), (3, 0), (usize::MAX, 80)];
+        let found = found.map(|(jobs, tasks)| threads(jobs, tasks));
+        assert_eq!(found, [1, 3, 2, 1, 10]);
+        assert!(threads(0, 1_000_000) >= 1 && threads(0, 1) == 1);
+    }
 }
