@@ -215,6 +215,10 @@ enum Wanted<'a> {
 impl<'a> Wanted<'a> {
     fn of(asked: &'a PartitionRequest) -> Result<Self> {
         if !asked.masks.is_empty() {
+            if let Some(name) = &asked.policy {
+                let message = format!("found policy `{name}` and masks: expected one of them");
+                return Err(Error::input(message));
+            }
             return Ok(Self::Masks(&asked.masks));
         }
         let Some(name) = asked.policy.as_deref() else {
