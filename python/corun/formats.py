@@ -8,7 +8,7 @@ from pathlib import Path
 
 from corun import _corun
 from corun.errors import InputError
-from corun.mixes import MachineLike, machine_of, machine_or_none
+from corun.mixes import MachineLike, machine_of, machine_or_none, names_of
 
 #: The machine of the public table of solo figures, which does not name it.
 TABLE_MACHINE = "xeon-gold-6138"
@@ -36,19 +36,19 @@ def write_csv(
     """Writes such a table of a library's programs (None: all). What was measured on the machine
     stays as it stands; all else is what the model says of it there."""
     library = library or _corun.Library()
-    names = library.names() if programs is None else list(programs)
+    names = library.names() if programs is None else names_of(programs, "programs")
     Path(path).write_text(library._to_csv(names, machine_of(machine)))
 
 
 def read_workloads(path: str | os.PathLike[str]) -> list[list[str]]:
     """The workloads of a text file: a line each, names of programs with commas between.
 
-    Empty lines and lines that begin with ``#`` are left out.
+    What follows a ``#`` is left out, and empty lines are.
     """
     workloads = []
     for number, line in enumerate(Path(path).read_text().splitlines(), 1):
-        line = line.strip()
-        if not line or line.startswith("#"):
+        line = line.partition("#")[0].strip()
+        if not line:
             continue
         names = [name.strip() for name in line.split(",")]
         if not all(names):

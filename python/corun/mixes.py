@@ -56,8 +56,8 @@ def machine_or_none(given: MachineLike | None) -> _corun.Machine | None:
     return None if given is None else machine_of(given)
 
 
-def names_of(apps: Sequence[str | _corun.Profile]) -> list[str]:
+def names_of(apps: Sequence[str | _corun.Profile], what: str = "apps") -> list[str]:
     """The names of programs that may be profiles."""
     if isinstance(apps, str):
-        raise TypeError(f"apps is the text {apps!r}: expected a list of names or profiles")
+        raise TypeError(f"{what} is the text {apps!r}: expected a list of names or profiles")
     return [app.name if isinstance(app, _corun.Profile) else app for app in apps]

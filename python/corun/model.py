@@ -74,6 +74,9 @@ class Model:
         for name, array in zip(["mixes", "cpus"], given):
             if array.size and not np.issubdtype(array.dtype, np.integer):
                 raise TypeError(f"{name} holds {array.dtype}: expected whole numbers")
+            # As a signed number it would be another one.
+            if array.size and int(array.max()) > np.iinfo(np.int64).max:
+                raise ValueError(f"{name} holds {array.max()}: expected numbers below 2**63")
         if given[0].ndim != 2 or given[1].ndim not in (1, 2):
             raise ValueError(
                 f"mixes has {given[0].ndim} dimensions and cpus {given[1].ndim}: expected "

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from corun import _corun
+from corun.errors import InputError
 from corun.results import Comparison, Partition, Run
 
 #: Colours that colour-blind people tell apart (Okabe and Ito, 2008).
@@ -88,6 +89,12 @@ def slowdown_bars(
     if policies is None:
         table = comparison.policies
         policies = [name for name in frame.index if table.same_as.isna()[name]]
+    elif isinstance(policies, str):
+        policies = [policies]
+    unknown = [name for name in policies if name not in frame.index]
+    if unknown:
+        known = ", ".join(frame.index)
+        raise InputError(f"policies holds {unknown[0]!r}: the comparison has {known}")
     kinds = comparison.policies.kind
     axes = _Axes(
         title=f"{len(comparison.apps)} programs on {comparison.machine}",
@@ -113,6 +120,8 @@ def miss_rate_curves(
 
     From 32 KiB up to where more cache changes nothing for any of the programs.
     """
+    if isinstance(programs, str):
+        raise TypeError(f"programs is the text {programs!r}: expected a list of names or profiles")
     library = library or _corun.Library()
     axes = _Axes(title="", x="cache size", y="misses per 1000 instructions", log_x=True)
     profiles = [one if isinstance(one, _corun.Profile) else library[one] for one in programs]
@@ -159,7 +168,15 @@ def way_map(partition: Partition, *, engine: str = "matplotlib") -> Any:
 
 
 def time_line(run: Run, *, engine: str = "matplotlib") -> Any:
-    """Where each program was when: a row a program, coloured by the LLC it was on."""
+    """Where each program was when: a row a program, coloured by the LLC it was on.
+
+    Of runs with the seed 1 alone: others do not keep where programs were.
+    """
+    if run.placements.empty:
+        raise ValueError(
+            f"the run has the seed {run.seed}, and where its programs were is not kept: expected a "
+            "run with the seed 1"
+        )
     axes = _Axes(
         title=f"{run.policy}, seed {run.seed}", x="simulated time (s)", y="", rows=list(run.apps.index)
     )

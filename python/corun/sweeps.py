@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from corun import _corun
+from corun.documents import json_of
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -79,7 +80,7 @@ def sweep(
     out
         The folder of the results, made where it is not.
     jobs
-        Threads on this machine; 0: one a core.
+        Threads on this machine at most, up to 4096; 0: one a core.
     dask
         A Dask client, or a scheduler's address: the tasks are done by its workers.
     batch
@@ -96,7 +97,7 @@ def sweep(
     """
     out = Path(out)
     if isinstance(description, Mapping):
-        native = _corun.Sweep.of_json(json.dumps(description), Path.cwd(), out)
+        native = _corun.Sweep.of_json(json_of(description, "the description"), Path.cwd(), out)
     else:
         path = Path(description)
         native = _corun.Sweep.of_file(path, path.parent, out)

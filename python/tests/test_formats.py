@@ -20,6 +20,8 @@ def test_a_table_survives_being_written_and_read(tmp_path):
     assert sorted(again.read_text().splitlines()) == sorted(path.read_text().splitlines())
     placed = corun.partition(["xz", "sort"], "ucp", profiles=library)
     assert placed.programs.slowdown.min() >= 0.99
+    with pytest.raises(TypeError, match="programs is the text 'xz': expected a list"):
+        corun.write_csv(path, "xz")
     with pytest.raises(corun.InputError, match="solo.csv:1: ipc: missing column"):
         path.write_text("BENCH,NR_WAYS\nxz,one\n")
         corun.read_csv(path)
@@ -30,7 +32,7 @@ def test_workloads_are_lines(tmp_path):
     workloads = [["xz", "sort"], ["flac", "flac", "numpy"]]
     corun.write_workloads(path, workloads)
     assert path.read_text() == "xz,sort\nflac,flac,numpy\n"
-    path.write_text("# two\n\n xz , sort\nflac,flac,numpy\n")
+    path.write_text("# two\n\n xz , sort # the first\nflac,flac,numpy\n")
     assert corun.read_workloads(path) == workloads
     path.write_text("xz,sort\nxz,,sort\n")
     with pytest.raises(corun.InputError, match="workloads.csv:2: found `xz,,sort`"):

@@ -80,6 +80,12 @@ def test_the_same_mixes_take_rust_some_time(model):
         ([[0, 1]] * 3, [[0, 1]] * 2, ValueError, "mixes are 3x2 and cpus 2x2"),
         ([0, 1], [0, 1], ValueError, "1 dimensions"),
         ([[0.5, 1.0]], [0, 1], TypeError, "mixes holds float64: expected whole numbers"),
+        (
+            np.array([[0, 2**64 - 1]], dtype=np.uint64),
+            [0, 1],
+            ValueError,
+            "mixes holds 18446744073709551615: expected numbers below",
+        ),
     ],
 )
 def test_arrays_that_cannot_be_are_refused(model, mixes, cpus, error, says):

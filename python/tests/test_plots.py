@@ -63,3 +63,13 @@ def test_a_way_map_has_every_way_of_every_mask():
     drawn = plot.way_map(parted, engine="plotly")
     spans = sorted((base, base + x) for trace in drawn.data for base, x in zip(trace.base, trace.x))
     assert spans == [(0, 2), (2, 4), (4, 11)]
+
+
+def test_what_cannot_be_drawn_is_said(comparison):
+    run = corun.simulate("di", FOUR[:2], seed=2, instructions=10**9)
+    with pytest.raises(ValueError, match="the run has the seed 2, and where its programs were"):
+        plot.time_line(run)
+    with pytest.raises(corun.InputError, match="policies holds 'zzz': the comparison has .*dio-2010"):
+        plot.slowdown_bars(comparison, ["zzz"])
+    with pytest.raises(TypeError, match="programs is the text 'sort': expected a list"):
+        plot.miss_rate_curves("sort")

@@ -193,6 +193,22 @@ def test_machines_tell_their_tree():
         (lambda: corun.Mix([{"profile": "xz", "instructions": -1}]), "expected a whole number"),
         (lambda: corun.ModelOptions(space="lru"), "`lru` is no"),
         (lambda: corun.ModelOptions(peak_mb_per_s=-1), "peak_mb_per_s is -1"),
+        (
+            lambda: corun.partition(["xz"], "lfoc", masks=[1]),
+            "found policy `lfoc` and masks: expected one of them",
+        ),
+        (lambda: corun.partition(["xz"], masks=[-1]), "masks is -1: expected a whole number"),
+        (lambda: corun.partition(["xz"], "lfoc", ways=-1), "ways is -1: expected a whole number"),
+        (lambda: corun.partition(["xz"], "lfoc", seed=-5), "seed is -5: expected a whole number"),
+        (lambda: corun.simulate("di", ["xz"], seed=-1), "seed is -1: expected a whole number"),
+        (lambda: corun.simulate("di", ["xz"], instructions=2**63), "instructions is 92233720368"),
+        (lambda: corun.place(["xz"], "random", seed=-1), "seed is -1: expected a whole number"),
+        (lambda: corun.Mix(["xz"], seeds=-1), "seeds is -1: expected a whole number from 1"),
+        (lambda: corun.Machine("xeon-x5365").llc_of(10**30), "has no CPU 10000000000"),
+        (
+            lambda: corun.Mix([{"profile": "xz", "instructions": float("nan")}]),
+            "mix: found a number that is none",
+        ),
         (lambda: corun.Profile.load("/nonexistent.toml"), "/nonexistent.toml: cannot be read"),
     ],
 )
@@ -215,6 +231,20 @@ def test_a_text_is_no_list_of_programs():
         corun.Mix("xz")
     with pytest.raises(TypeError, match="unexpected keyword"):
         corun.compare(["xz"], seed=2)
+
+
+def test_a_type_that_does_not_fit_is_named():
+    with pytest.raises(TypeError, match="masks is ") as raised:
+        corun.partition(["xz"], masks=["a"])
+    assert "Wanted" not in str(raised.value)
+    with pytest.raises(TypeError, match="mix holds .* of type set: expected texts, numbers"):
+        corun.Mix([{"profile": "xz", "home_node": {1}}])
+    assert corun.Mix([{"profile": "xz", "instructions": np.int64(10**9)}]).threads == 1
+
+
+def test_a_library_is_a_list_of_names():
+    library = corun.Library()
+    assert list(library) == library.names()
 
 
 #: A search that takes far longer than any test may.

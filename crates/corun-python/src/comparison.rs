@@ -89,8 +89,8 @@ pub(crate) fn compare(
     machine: Option<&Machine>,
     library: &Library,
     policies: Option<Vec<Bound<'_, PyAny>>>,
-    seeds: Option<i64>,
-    instructions: Option<i64>,
+    seeds: Option<input::Whole>,
+    instructions: Option<input::Whole>,
     options: Option<&ModelOptions>,
     time_limit_s: f64,
     as_live: Option<&str>,
@@ -103,11 +103,10 @@ pub(crate) fn compare(
     let observation = as_live.map(corun_app::parse_observation).transpose().map_err(raised)?;
     let time_limit_s = input::seconds("time_limit_s", time_limit_s)?;
     let seeds = input::count("seeds", seeds, (1, 10_000))?.map(|seeds| seeds as u32);
-    let most = MOST_INSTRUCTIONS as i64;
-    let instructions = input::count("instructions", instructions, (1, most))?;
+    let instructions = input::count("instructions", instructions, (1, MOST_INSTRUCTIONS))?;
     let asked = ComparisonRequest {
         seeds,
-        instructions: instructions.map(|instructions| instructions as u64),
+        instructions,
         ..asked(mix, machine, library, policies, options)
     };
     let done = interruptible(py, |stop| {

@@ -2,9 +2,49 @@
 
 use corun_app::Error;
 use corun_machine::{CpuId, Machine};
-use pyo3::PyResult;
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
+use pyo3::prelude::*;
 
 use crate::errors::raised;
+
+/// A whole number as Python has them: of any size. What is beyond 128 bits is as good as the last that is not.
+#[derive(Clone, Copy)]
+pub(crate) struct Whole(i128);
+
+impl<'py> FromPyObject<'_, 'py> for Whole {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        match given.extract::<i128>() {
+            Ok(number) => Ok(Self(number)),
+            Err(error) if error.is_instance_of::<PyOverflowError>(given.py()) => {
+                Ok(Self(if given.lt(0)? { i128::MIN } else { i128::MAX }))
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl From<i64> for Whole {
+    fn from(number: i64) -> Self {
+        Self(number.into())
+    }
+}
+
+/// An attribute of an object that `python/corun` made; what has another type is named.
+pub(crate) fn field<'py, T>(of: &Bound<'py, PyAny>, name: &str) -> PyResult<T>
+where
+    T: for<'a> FromPyObject<'a, 'py>,
+{
+    let value = of.getattr(name)?;
+    let found = value.extract::<T>();
+    found.map_err(|error| {
+        let error: PyErr = error.into();
+        let error = std::iter::successors(Some(error), |error| error.cause(of.py())).last();
+        let why = error.map(|error| error.value(of.py()).to_string()).unwrap_or_default();
+        PyTypeError::new_err(format!("{name} is {value:?}: {why}"))
+    })
+}
 
 /// A span of time in seconds.
 pub(crate) fn seconds(name: &str, value: f64) -> PyResult<f64> {
@@ -16,15 +56,22 @@ pub(crate) fn slowdown(name: &str, value: f64) -> PyResult<f64> {
     within(name, value, (1.0..=1e6).contains(&value), "a slowdown from 1 to 1e6")
 }
 
-/// A count.
-pub(crate) fn count<T: PartialOrd + Copy + std::fmt::Display>(
-    name: &str,
-    value: Option<T>,
-    (least, most): (T, T),
-) -> PyResult<Option<T>> {
-    let Some(value) = value else { return Ok(None) };
+/// A whole number within a range.
+pub(crate) fn whole(name: &str, Whole(value): Whole, (least, most): (u64, u64)) -> PyResult<u64> {
+    let found = u64::try_from(value).ok().filter(|value| (least..=most).contains(value));
     let expected = format!("a whole number from {least} to {most}");
-    within(name, value, (least..=most).contains(&value), &expected).map(Some)
+    within(name, value, found.is_some(), &expected)?;
+    Ok(found.unwrap_or_default())
+}
+
+/// A whole number within a range, where there is one.
+pub(crate) fn count(name: &str, value: Option<Whole>, range: (u64, u64)) -> PyResult<Option<u64>> {
+    value.map(|value| whole(name, value, range)).transpose()
+}
+
+/// A seed.
+pub(crate) fn seed(value: Whole) -> PyResult<u64> {
+    whole("seed", value, (0, u64::MAX))
 }
 
 /// Programs for a question that needs some.
@@ -36,7 +83,7 @@ pub(crate) fn programs(apps: &[String]) -> PyResult<()> {
 }
 
 /// The number of a CPU that the machine has.
-pub(crate) fn cpu(machine: &Machine, number: i64) -> PyResult<CpuId> {
+pub(crate) fn cpu(machine: &Machine, Whole(number): Whole) -> PyResult<CpuId> {
     let known = u32::try_from(number).ok().map(CpuId);
     known.filter(|&cpu| machine.cpu_index(cpu).is_some()).ok_or_else(|| {
         let (name, known) = (machine.name(), machine.cpu_set());

@@ -88,7 +88,7 @@ impl Machine {
             .collect()
     }
 
-    fn llc_of(&self, cpu: i64) -> PyResult<usize> {
+    fn llc_of(&self, cpu: input::Whole) -> PyResult<usize> {
         let place = self.own.cpu_index(input::cpu(&self.own, cpu)?);
         Ok(self.own.cpus()[place.unwrap_or_default()].llc)
     }

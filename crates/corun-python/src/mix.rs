@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyMapping, PyString, PyTuple};
 
 use crate::errors::{bad, json, raised};
+use crate::input;
 use crate::profile::Profile;
 
 /// Which programs run together, and how.
@@ -26,7 +27,7 @@ impl Mix {
     fn new(
         apps: &Bound<'_, PyAny>,
         machine: Option<&str>,
-        seeds: Option<u32>,
+        seeds: Option<input::Whole>,
         method: &str,
     ) -> PyResult<Self> {
         let py = apps.py();
@@ -44,10 +45,10 @@ impl Mix {
         if let Some(machine) = machine {
             mix.set_item("machine", machine)?;
         }
-        if let Some(seeds) = seeds {
+        if let Some(seeds) = input::count("seeds", seeds, (1, 10_000))? {
             mix.set_item("seeds", seeds)?;
         }
-        let text = py.import("json")?.call_method1("dumps", (mix,))?;
+        let text = py.import("corun.documents")?.call_method1("json_of", (mix, "mix"))?;
         Self::_from_json(text.extract()?)
     }
 

@@ -142,7 +142,9 @@ impl Model {
             ))),
         };
         let machine = self.scenario.machine();
-        let cpu = |&one: &i64| Ok(machine.cpu_index(input::cpu(machine, one)?).unwrap_or_default());
+        let cpu = |&one: &i64| {
+            Ok(machine.cpu_index(input::cpu(machine, one.into())?).unwrap_or_default())
+        };
         let programs: Vec<Option<usize>> =
             mixes.as_array().iter().map(program).collect::<PyResult<_>>()?;
         let cpus: Vec<usize> = cpus.as_array().iter().map(cpu).collect::<PyResult<_>>()?;

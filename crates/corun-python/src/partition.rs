@@ -12,20 +12,42 @@ use crate::options::ModelOptions;
 use crate::profile::Library;
 
 /// What is asked for, as `python/corun` gathers it.
-#[derive(FromPyObject)]
 pub(crate) struct Wanted {
     apps: Vec<String>,
     policy: Option<String>,
-    masks: Vec<u64>,
+    masks: Vec<input::Whole>,
     allow_overlap: bool,
     all: bool,
     cluster: bool,
     objective: String,
-    ways: Option<u32>,
-    min_ways: Option<u32>,
+    ways: Option<input::Whole>,
+    min_ways: Option<input::Whole>,
     set: Vec<(String, ParameterValue)>,
-    seed: u64,
+    seed: input::Whole,
     time_limit_s: Option<f64>,
+}
+
+// Derived, it would name itself in errors.
+impl<'py> FromPyObject<'_, 'py> for Wanted {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let given = &*given;
+        Ok(Self {
+            apps: input::field(given, "apps")?,
+            policy: input::field(given, "policy")?,
+            masks: input::field(given, "masks")?,
+            allow_overlap: input::field(given, "allow_overlap")?,
+            all: input::field(given, "all")?,
+            cluster: input::field(given, "cluster")?,
+            objective: input::field(given, "objective")?,
+            ways: input::field(given, "ways")?,
+            min_ways: input::field(given, "min_ways")?,
+            set: input::field(given, "set")?,
+            seed: input::field(given, "seed")?,
+            time_limit_s: input::field(given, "time_limit_s")?,
+        })
+    }
 }
 
 /// A number, or the name of a choice.
@@ -62,15 +84,17 @@ pub(crate) fn partition(
     })?;
     let limit = |value| input::seconds("time_limit_s", value);
     let time_limit_s = wanted.time_limit_s.map(limit).transpose()?;
-    let ways = input::count("ways", wanted.ways, (1, 64))?;
-    let least = input::count("min_ways", wanted.min_ways, (1, 64))?;
+    let ways = input::count("ways", wanted.ways, (1, 64))?.map(|ways| ways as u32);
+    let least = input::count("min_ways", wanted.min_ways, (1, 64))?.map(|ways| ways as u32);
+    let mask = |&mask: &input::Whole| input::whole("masks", mask, (0, u64::MAX));
+    let masks = wanted.masks.iter().map(mask).collect::<PyResult<_>>()?;
     let number = |(name, value): (String, ParameterValue)| {
         let value = value.of(&name)?;
         Ok((name, value))
     };
     let set = wanted.set.into_iter().map(number).collect::<PyResult<_>>()?;
     let asked = PartitionRequest {
-        masks: wanted.masks,
+        masks,
         policy: wanted.policy,
         allow_overlap: wanted.allow_overlap,
         cluster: wanted.cluster,
@@ -80,7 +104,7 @@ pub(crate) fn partition(
         target_slowdown: None,
         pareto: false,
         set,
-        seed: wanted.seed,
+        seed: input::seed(wanted.seed)?,
     };
     asked.check().map_err(raised)?;
     let own = corun_machine::Machine::clone(&machine.own);

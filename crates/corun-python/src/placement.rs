@@ -31,11 +31,12 @@ pub(crate) fn place(
     library: &Library,
     objective: &str,
     target_slowdown: Option<f64>,
-    seed: u64,
+    seed: input::Whole,
     time_limit_s: Option<f64>,
     options: Option<&ModelOptions>,
 ) -> PyResult<String> {
     input::programs(&apps)?;
+    let seed = input::seed(seed)?;
     let objective = self::objective(objective)?;
     let limit = |value| input::seconds("time_limit_s", value);
     let time_limit_s = time_limit_s.map(limit).transpose()?;
@@ -62,14 +63,14 @@ pub(crate) fn place(
 #[pyfunction]
 pub(crate) fn predict(
     apps: Vec<String>,
-    cpus: Vec<i64>,
+    cpus: Vec<input::Whole>,
     machine: &Machine,
     library: &Library,
     options: Option<&ModelOptions>,
 ) -> PyResult<String> {
     input::programs(&apps)?;
     let own = corun_machine::Machine::clone(&machine.own);
-    let number = |&cpu: &i64| Ok(input::cpu(&own, cpu)?.0);
+    let number = |&cpu: &input::Whole| Ok(input::cpu(&own, cpu)?.0);
     let cpus = cpus.iter().map(number).collect::<PyResult<Vec<u32>>>()?;
     let places = placement_cpus(&own, apps.len(), &cpus).map_err(raised)?;
     let options = ModelOptions::or_default(options);

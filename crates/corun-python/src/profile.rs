@@ -7,6 +7,7 @@ use corun_model::Model;
 use corun_profile::{MeasuredOn, export_csv};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
+use pyo3::types::{PyIterator, PyList};
 
 use crate::errors::{bad, raised};
 use crate::input;
@@ -162,6 +163,11 @@ impl Library {
 
     fn __len__(&self) -> usize {
         self.own.len()
+    }
+
+    /// Without it Python would ask for the programs 0, 1, ...
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        PyList::new(py, self.names())?.try_iter()
     }
 
     fn __contains__(&self, name: &str) -> bool {

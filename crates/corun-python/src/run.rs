@@ -69,11 +69,12 @@ pub(crate) fn simulate(
     mix: Option<&Mix>,
     machine: Option<&Machine>,
     library: &Library,
-    seed: u64,
-    instructions: Option<u64>,
+    seed: input::Whole,
+    instructions: Option<input::Whole>,
     options: Option<&ModelOptions>,
     as_live: Option<&str>,
 ) -> PyResult<Run> {
+    let seed = input::seed(seed)?;
     let exception = PolicyException::default();
     let policies = Some(vec![policy::policy_spec(policy, &exception)?]);
     let instructions = input::count("instructions", instructions, (1, MOST_INSTRUCTIONS))?;

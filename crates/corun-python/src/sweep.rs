@@ -65,9 +65,10 @@ impl Sweep {
         &mut self,
         py: Python<'_>,
         pending: Vec<usize>,
-        jobs: usize,
+        jobs: input::Whole,
         tell: Option<Py<PyAny>>,
     ) -> PyResult<()> {
+        let jobs = input::whole("jobs", jobs, (0, 4096))? as usize;
         let Self { runner, store, .. } = self;
         let tell = |done: usize| {
             if let Some(tell) = &tell {
