@@ -14,7 +14,7 @@ mod shelter;
 mod unfairness_factor;
 
 use clap::Args as _;
-use corun_app::Result;
+use corun_app::{Result, counted};
 
 use crate::harness::{AsLiveArgs, Page, Programs, Study, StudyInputs};
 
@@ -61,9 +61,9 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
     let about = format!(
         "García García, doctoral thesis (UCM, 2021), chapter 4, on its machines juno-2b4s and \
          odroid-4b4s. Profiles: those that corun ships, the nearest for each of the thesis's programs. \
-         Every program starts again when it ends, until the longest has ended three times. {} seeds. Policies have exact counts, and in the figures that say so \
+         Every program starts again when it ends, until the longest has ended three times. {}. Policies have exact counts, and in the figures that say so \
          they see the machine as live ({}).",
-        inputs.seeds,
+        counted(inputs.seeds as usize, "seed"),
         as_live.settings()
     );
     Ok(Page::new("CAMPS: fair shares of big cores", about, findings, figures))

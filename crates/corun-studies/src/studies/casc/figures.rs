@@ -1,6 +1,6 @@
 //! The study's page.
 
-use corun_report::fixed;
+use corun_report::{counted, fixed};
 
 use super::{
     AtSize, BySize, COPIES, MACHINE, OnAllSizes, Overhead, POOR, SETTLE_S, WINDOW_S, Window,
@@ -23,9 +23,10 @@ pub(super) fn page(
     figures.push(overhead.figure());
     let about = format!(
         "Fedorova et al., CASC, section 5, on {MACHINE}: two cores of four contexts, L2 of 48 to 768 KB. \
-         Three programs, {COPIES} copies each, for the paper's: {}. {seeds} seeds; \
+         Three programs, {COPIES} copies each, for the paper's: {}. {}; \
          {WINDOW_S} simulated seconds after {SETTLE_S}. As live: CASC sees the machine so ({as_live}).",
         casts.iter().map(OnAllSizes::cast).collect::<Vec<_>>().join("; or "),
+        counted(seeds as usize, "seed"),
     );
     Page::new("CASC on a multithreaded chip", about, findings, figures)
 }

@@ -1,6 +1,6 @@
 //! The study's page.
 
-use corun_report::{fixed, signed};
+use corun_report::{counted, fixed, signed};
 
 use super::{MACHINE, MeanFigures, POLICIES, Placed, Workload};
 use crate::harness::{Figure, Page, PaperClaim};
@@ -8,9 +8,10 @@ use crate::harness::{Figure, Page, PaperClaim};
 pub(super) fn page(seeds: u32, placed: &[Placed], lamp: &[Workload], mixes: &[Workload]) -> Page {
     let about = format!(
         "Blagodurov, Zhuravlev, Fedorova, ACM TOCS 28(4), 2010, section 6, on {MACHINE}: four programs \
-         on eight cores, {seeds} seeds, until the longest has ended three times. Power is above idle; \
+         on eight cores, {}, until the longest has ended three times. Power is above idle; \
          the machine file says how it was fitted to Table V. EDP is energy x time / instructions (eq. \
-         9)."
+         9).",
+        counted(seeds as usize, "seed")
     );
     let figures = vec![
         table_v(placed),

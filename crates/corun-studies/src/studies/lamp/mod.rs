@@ -6,7 +6,7 @@ pub(super) mod programs;
 use std::ops::Range;
 
 use corun_app::{Error, Result};
-use corun_report::{Axis, Mark, Panel, Plot, fixed, signed};
+use corun_report::{Axis, Mark, Panel, Plot, counted, fixed, signed};
 use corun_sim::RunResult;
 
 use crate::harness::{Figure, Page, PaperClaim, Programs, Study, StudyInputs, no_options};
@@ -78,10 +78,10 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
     }
     let about = format!(
         "Blagodurov, Zhuravlev, Fedorova, ACM TOCS 28(4), 2010, section 5.3, Table IV, Fig. 13-15. \
-         {THREADS} threads on {THREADS} cores, {} seeds. Programs made by hand after the paper's words: \
+         {THREADS} threads on {THREADS} cores, {}. Programs made by hand after the paper's words: \
          web threads of 74 misses per 1000 instructions, light database threads that wait for the \
          disk.",
-        inputs.seeds
+        counted(inputs.seeds as usize, "seed")
     );
     Ok(Page::new("Web and database threads with a prioritized one", about, findings, figures))
 }

@@ -10,7 +10,7 @@ mod timeline;
 mod watch;
 
 use clap::Args as _;
-use corun_app::Result;
+use corun_app::{Result, counted};
 use corun_profile::Library;
 
 use self::mixes::{MIX_1, MIX_2, Mixed, SERVERS, beside_best};
@@ -66,11 +66,11 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
     add(pairs::fig_13(inputs, &xeon, shipped)?);
     let about = format!(
         "Seo, Eom, Yeom, MLB: figures 2 to 13, on the presets {XEON} and {I7} with one thread a core. \
-         Programs: the SPEC table's CPU2006 ones by the paper's bare names; {} seeds. Each program is as \
+         Programs: the SPEC table's CPU2006 ones by the paper's bare names; {}. Each program is as \
          long as 60 s alone (Fig. 12: 120 s), shorter than the paper's, so that MLB's first 80 s, in \
          which its window fills, weigh more. The paper's plots are not in its text: where it gives no \
          number, what it says is beside ours. As live: {}.",
-        inputs.seeds,
+        counted(inputs.seeds as usize, "seed"),
         as_live.settings()
     );
     Ok(Page::new("MLB, and VBSC beside it", about, findings, figures))
