@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use corun_app::{Cancel, Error, Result};
+use corun_app::{Cancel, Result};
 use corun_machine::Machine;
 use corun_model::{Demand, LoadedProgram, Model, ModelOptions, Outcome, Running, Scratch};
 use corun_profile::Profile;
+use rayon::prelude::*;
 use serde::Deserialize;
 
 use crate::place::KnownPlaces;
@@ -52,9 +53,6 @@ impl Prediction {
     }
 }
 
-/// Programs that are loaded together, on all cores.
-const LOADED_AT_ONCE: usize = 32;
-
 impl NodeKind {
     /// The model of a machine with all programs loaded. `memory_mib` replaces what the machine file says
     /// of the node's memory.
@@ -87,12 +85,13 @@ impl NodeKind {
             machine.nodes().iter().map(|node| node.memory_mib).sum::<Option<u64>>();
         let seats = seats_by_llc(&machine, seats);
         let model = Arc::new(Model::new(Arc::new(machine), options)?);
-        let profiles: Vec<&Profile> = profiles.iter().collect();
-        let mut programs = Vec::with_capacity(profiles.len());
-        for some in profiles.chunks(LOADED_AT_ONCE) {
+        let load = |profile: &Profile| {
             cancel.check()?;
-            programs.extend(model.load_all(some).map_err(Error::from)?);
-        }
+            Ok(Arc::new(model.load(profile)?))
+        };
+        // The error of the first program, however they were shared out.
+        let programs: Vec<Result<_>> = profiles.par_iter().map(load).collect();
+        let programs = programs.into_iter().collect::<Result<_>>()?;
         Ok(Self {
             model,
             programs: Arc::new(programs),
