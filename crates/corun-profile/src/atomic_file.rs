@@ -34,11 +34,13 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
     temporary_file(folder_of(&behind_links(path))).map(drop)
 }
 
-fn is_special(path: &Path) -> bool {
+/// Is something there that nothing may replace: a device, a pipe, a socket?
+pub fn is_special(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
-fn behind_links(path: &Path) -> PathBuf {
+/// The path of the file that a link leads to; else the path itself.
+pub fn behind_links(path: &Path) -> PathBuf {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_symlink() => fs::canonicalize(path).unwrap_or_else(|_| path.into()),
         _ => path.into(),

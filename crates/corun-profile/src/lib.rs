@@ -19,7 +19,7 @@ mod service;
 mod solo_csv;
 mod solo_table;
 
-pub use atomic_file::{check_writable, write_atomically};
+pub use atomic_file::{behind_links, check_writable, is_special, write_atomically};
 pub use curve::{CurveError, CurvePoint, MissRateCurve, Reading};
 pub use library::{Library, UnknownProgram, shipped_names};
 pub use micro_trace::{

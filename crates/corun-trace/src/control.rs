@@ -28,11 +28,26 @@ enum Word {
     Untraced,
     /// The system's error number of the first report that could not be written; 0 where all could.
     Unwritten,
+    /// The error number of what the trace of accesses could not be written for; 0 where it could.
+    TraceFailure,
+    /// The same of the trace of instructions.
+    InstructionTraceFailure,
+    /// 1 once the trace of accesses has its end.
+    TraceEnded,
     /// The first of those in which the processes' [`Tally`] is added up.
     Tally,
 }
 
-const WORDS: usize = 6 + Tally::WORDS;
+impl Word {
+    fn trace_failure(kind: TraceKind) -> Self {
+        match kind {
+            TraceKind::Accesses => Self::TraceFailure,
+            TraceKind::Instructions => Self::InstructionTraceFailure,
+        }
+    }
+}
+
+const WORDS: usize = 9 + Tally::WORDS;
 const BYTES: usize = WORDS * size_of::<u64>();
 
 /// What the processes of a recording have told so far of what they did, all together.
@@ -69,6 +84,13 @@ impl Tally {
     fn words(&self) -> impl Iterator<Item = u64> {
         [self.footprint_bytes, self.instructions].into_iter().chain(self.misses)
     }
+}
+
+/// The two kinds of traces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TraceKind {
+    Accesses,
+    Instructions,
 }
 
 /// What the processes of a recording are told to do.
@@ -214,13 +236,42 @@ impl Control {
 
     /// A report could not be written.
     pub(crate) fn set_unwritten(&self, error: &io::Error) {
-        let number = error.raw_os_error().map_or(u64::MAX, |number| number as u64);
-        let _ = self.word(Word::Unwritten).compare_exchange(0, number, Relaxed, Relaxed);
+        self.set_error(Word::Unwritten, error);
     }
 
     /// Why the first report that was not written was not.
     pub(crate) fn unwritten(&self) -> Option<io::Error> {
-        match self.word(Word::Unwritten).load(Relaxed) {
+        self.error(Word::Unwritten)
+    }
+
+    /// A trace could not be written: there is none then.
+    pub(crate) fn set_trace_failure(&self, kind: TraceKind, error: &io::Error) {
+        self.set_error(Word::trace_failure(kind), error);
+    }
+
+    /// Why a trace could not be written.
+    pub(crate) fn trace_failure(&self, kind: TraceKind) -> Option<io::Error> {
+        self.error(Word::trace_failure(kind))
+    }
+
+    /// The trace of accesses has its end.
+    pub(crate) fn set_trace_ended(&self) {
+        self.word(Word::TraceEnded).store(1, Relaxed);
+    }
+
+    /// Does the trace of accesses have its end?
+    pub(crate) fn trace_ended(&self) -> bool {
+        self.word(Word::TraceEnded).load(Relaxed) == 1
+    }
+
+    /// Keeps the first error that a word is told.
+    fn set_error(&self, word: Word, error: &io::Error) {
+        let number = error.raw_os_error().map_or(u64::MAX, |number| number as u64);
+        let _ = self.word(word).compare_exchange(0, number, Relaxed, Relaxed);
+    }
+
+    fn error(&self, word: Word) -> Option<io::Error> {
+        match self.word(word).load(Relaxed) {
             0 => None,
             number => Some(match i32::try_from(number) {
                 Ok(number) => io::Error::from_raw_os_error(number),

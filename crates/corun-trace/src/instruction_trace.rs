@@ -4,7 +4,9 @@
 //! 64 bytes an instruction, little-endian: its address; is it a branch, was it taken; two registers written and four
 //! read; two places written and four read. 0 stands for none.
 
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::Path;
 
 use crate::block::{Block, Exit, Registers, StaticOp};
 use crate::event::{TraceEvent, Unpacked, WORD_BYTES, line_of};
@@ -21,6 +23,23 @@ const FIRST_OTHER: u8 = 27;
 const NEVER_WRITTEN: u8 = 255;
 /// The flags among our registers.
 const OUR_FLAGS: usize = 48;
+
+/// Instructions at a trace's beginning by which it is known.
+const KNOWN_BY: usize = 64;
+
+/// Could this file be such a trace? The format has no name of its own, but other files have another length, or something in
+/// the places where a trace says whether an instruction is a branch and was taken.
+///
+/// # Errors
+/// What the file system says.
+pub fn is_instruction_trace(path: &Path) -> io::Result<bool> {
+    let file = File::open(path)?;
+    let bytes = file.metadata()?.len();
+    let mut start = Vec::new();
+    file.take((KNOWN_BY * RECORD_BYTES) as u64).read_to_end(&mut start)?;
+    let is_one = |record: &[u8]| record[8] <= 1 && record[9] <= record[8];
+    Ok(bytes % RECORD_BYTES as u64 == 0 && start.chunks_exact(RECORD_BYTES).all(is_one))
+}
 
 const MOST_WRITTEN: usize = 2;
 const MOST_READ: usize = 4;

@@ -22,12 +22,6 @@ const EXTENSION: &str = "report";
 /// Bytes of a command line that a report keeps, at most.
 const MOST_COMMAND_BYTES: usize = 1024;
 
-/// Name of the file, beside the reports, in which the plug-in says why there is no trace.
-pub(crate) const TRACE_FAILURE: &str = "trace-failure";
-
-/// The same of the trace of instructions.
-pub(crate) const INSTRUCTION_TRACE_FAILURE: &str = "instruction-trace-failure";
-
 /// The plug-in's report, rewritten while the program runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -203,8 +203,8 @@ pub fn record_and_watch(
         TraceError::NoRecord { reason: format!("the tracer's reports cannot be read: {error}") }
     })?;
     let mut recorded = finish(request, gathered, &ended, &control)?;
-    recorded.trace = trace.map(|trace| trace.end(folder.path()));
-    recorded.instruction_trace = instructions.map(|trace| trace.end(folder.path()));
+    recorded.trace = trace.map(|trace| trace.end(&control));
+    recorded.instruction_trace = instructions.map(|trace| trace.end(&control));
     Ok(recorded)
 }
 

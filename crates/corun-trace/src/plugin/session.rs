@@ -7,7 +7,7 @@ use std::hash::BuildHasher;
 use std::io;
 use std::process;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -52,7 +52,7 @@ pub(crate) struct Session {
     code: GuestCode,
     numbers: Numbers,
     /// What all processes share.
-    control: Control,
+    control: Arc<Control>,
     follower: Option<Follower>,
     /// Where the guest's address 0 lies, once code was seen.
     guest_base: OnceLock<u64>,
@@ -155,6 +155,7 @@ impl Session {
         } else {
             Control::open(&options.report.join(report::CONTROL))?
         };
+        let control = Arc::new(control);
         control.add_started();
         let now = Instant::now();
         let started_ns = now_ns();
@@ -168,8 +169,8 @@ impl Session {
         let inner = Inner {
             skip: options.skip,
             engine: if partial { engine.with_gaps() } else { engine },
-            trace: options.trace.as_deref().map(|path| AccessTap::new(path, &options.report)),
-            instruction_trace: instructions.map(|path| InstructionTap::new(path, &options.report)),
+            trace: options.trace.as_deref().map(|path| AccessTap::new(path, &control)),
+            instruction_trace: instructions.map(|path| InstructionTap::new(path, &control)),
             known: HashMap::default(),
             process_started_ns: options.process_started_ns.unwrap_or(started_ns),
             started_ns,

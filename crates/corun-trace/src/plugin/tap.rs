@@ -1,49 +1,45 @@
 //! The recorded traces of a program, where they were asked for.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
+use crate::control::{Control, TraceKind};
 use crate::engine::Engine;
 use crate::event::TraceEvent;
 use crate::instruction_trace::InstructionRecorder;
-use crate::report::{INSTRUCTION_TRACE_FAILURE, TRACE_FAILURE};
 use crate::trace_file::{Position, Recorder, TraceFileError, TraceWriter};
 
-/// Writes into a trace file. At the first error it empties the file, says why beside the reports, and does nothing more:
-/// the program and its profile must not suffer.
+/// Writes into a trace file. At the first error it tells why whoever started the recording, and does nothing more: the
+/// program and its profile must not suffer.
 struct Tap<R> {
-    file: PathBuf,
-    failure: PathBuf,
+    kind: TraceKind,
+    control: Arc<Control>,
     recorder: Option<R>,
 }
 
 impl<R> Tap<R> {
-    fn new<E: From<io::Error> + ToString>(
+    fn new<E: From<io::Error> + Into<io::Error>>(
         file: &Path,
-        failure: PathBuf,
+        kind: TraceKind,
+        control: &Arc<Control>,
         begin: impl FnOnce(File) -> Result<R, E>,
     ) -> Self {
-        let mut tap = Self { file: file.to_owned(), failure, recorder: None };
+        let mut tap = Self { kind, control: Arc::clone(control), recorder: None };
         let begun = OpenOptions::new().append(true).open(file).map_err(E::from).and_then(begin);
         tap.recorder = tap.kept(begun);
         tap
     }
 
-    fn go_on<E: ToString>(&mut self, step: impl FnOnce(&mut R) -> Result<(), E>) {
+    fn go_on<E: Into<io::Error>>(&mut self, step: impl FnOnce(&mut R) -> Result<(), E>) {
         let Some(mut recorder) = self.recorder.take() else { return };
         let result = step(&mut recorder);
         self.recorder = self.kept(result).map(|()| recorder);
     }
 
-    fn kept<T, E: ToString>(&self, result: Result<T, E>) -> Option<T> {
-        result
-            .map_err(|error| {
-                // An empty file says enough if nothing else can be written.
-                let _ = File::create(&self.file);
-                let _ = fs::write(&self.failure, error.to_string());
-            })
-            .ok()
+    fn kept<T, E: Into<io::Error>>(&self, result: Result<T, E>) -> Option<T> {
+        result.map_err(|error| self.control.set_trace_failure(self.kind, &error.into())).ok()
     }
 }
 
@@ -51,8 +47,8 @@ impl<R> Tap<R> {
 pub(super) struct AccessTap(Tap<Recorder<File>>);
 
 impl AccessTap {
-    pub(super) fn new(file: &Path, reports: &Path) -> Self {
-        Self(Tap::new(file, reports.join(TRACE_FAILURE), |file| {
+    pub(super) fn new(file: &Path, control: &Arc<Control>) -> Self {
+        Self(Tap::new(file, TraceKind::Accesses, control, |file| {
             TraceWriter::behind_header(file).map(Recorder::new)
         }))
     }
@@ -75,8 +71,10 @@ impl AccessTap {
     }
 
     pub(super) fn finish(&mut self) {
-        if let Some(recorder) = self.0.recorder.take() {
-            self.0.kept::<_, TraceFileError>(recorder.finish());
+        if let Some(recorder) = self.0.recorder.take()
+            && self.0.kept::<_, TraceFileError>(recorder.finish()).is_some()
+        {
+            self.0.control.set_trace_ended();
         }
     }
 }
@@ -85,8 +83,8 @@ impl AccessTap {
 pub(super) struct InstructionTap(Tap<InstructionRecorder<BufWriter<File>>>);
 
 impl InstructionTap {
-    pub(super) fn new(file: &Path, reports: &Path) -> Self {
-        Self(Tap::new(file, reports.join(INSTRUCTION_TRACE_FAILURE), |file| {
+    pub(super) fn new(file: &Path, control: &Arc<Control>) -> Self {
+        Self(Tap::new(file, TraceKind::Instructions, control, |file| {
             Ok::<_, io::Error>(InstructionRecorder::new(BufWriter::new(file)))
         }))
     }

@@ -19,7 +19,7 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-pub use reader::{Ending, TraceReader, ending};
+pub use reader::{Ending, TraceReader};
 pub use recorder::{Position, Recorder};
 pub use writer::TraceWriter;
 
@@ -105,6 +105,15 @@ pub struct TraceTotals {
     pub accesses: u64,
     /// Instructions, those after the last access too.
     pub instructions: u64,
+}
+
+impl From<TraceFileError> for io::Error {
+    fn from(error: TraceFileError) -> Self {
+        match error {
+            TraceFileError::Io(error) => error,
+            other => Self::other(other),
+        }
+    }
 }
 
 /// Why a trace cannot be written or read.

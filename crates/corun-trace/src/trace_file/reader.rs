@@ -1,6 +1,6 @@
 //! Reading a trace.
 
-use std::io::{BufReader, ErrorKind, Read, Seek, SeekFrom};
+use std::io::{ErrorKind, Read};
 
 use zstd::bulk::Decompressor;
 
@@ -281,32 +281,6 @@ impl<R: Read> Iterator for TraceReader<R> {
         self.failed = matches!(next, Some(Err(_)));
         next
     }
-}
-
-/// How a trace ends, by the lengths of its frames alone; `None` where not even a header is whole.
-///
-/// # Errors
-/// When it cannot be read.
-pub fn ending<R: Read + Seek>(input: R) -> std::io::Result<Option<Ending>> {
-    let mut input = BufReader::new(input);
-    let length = input.seek(SeekFrom::End(0))?;
-    let mut at = input.seek(SeekFrom::Start(12))?;
-    let mut ending = None;
-    while at + 5 <= length {
-        let mut head = [0; 5];
-        input.read_exact(&mut head)?;
-        let frame = u32::from_le_bytes([head[1], head[2], head[3], head[4]]);
-        at += 5 + u64::from(frame);
-        if at > length {
-            break;
-        }
-        if head[0] == b'E' {
-            return Ok(Some(Ending::Whole));
-        }
-        ending = Some(Ending::BrokenOff);
-        input.seek_relative(i64::from(frame))?;
-    }
-    Ok(ending)
 }
 
 /// A number as the writer's `varint` leaves it; `None` when the stream ends in it or it is too long.

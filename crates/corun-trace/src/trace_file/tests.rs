@@ -104,8 +104,6 @@ fn a_file_cut_anywhere_reads_up_to_its_last_whole_chunk() {
     for length in 0..bytes.len() {
         let (back, ending, error) = read(&bytes[..length]);
         assert!(accesses.starts_with(&back));
-        let skimmed = super::ending(io::Cursor::new(&bytes[..length])).unwrap();
-        assert_eq!(skimmed, ending);
         if error.is_none() {
             assert_eq!(ending, Some(Ending::BrokenOff));
             counts.push(back.len());
@@ -116,7 +114,6 @@ fn a_file_cut_anywhere_reads_up_to_its_last_whole_chunk() {
     }
     counts.dedup();
     assert_eq!(counts, [0, 30, 60, 90]);
-    assert_eq!(super::ending(io::Cursor::new(&bytes)).unwrap(), Some(Ending::Whole));
 }
 
 #[test]

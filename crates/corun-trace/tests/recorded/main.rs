@@ -1,4 +1,5 @@
 //! Programs under the real plug-in, where QEMU's user mode is installed.
 
+mod outputs;
 mod processes;
 mod trace;

@@ -13,7 +13,7 @@ use corun_trace::trace_file::{Access, AccessKind, Ending, TraceReader, TraceTota
 use corun_trace::{Progress, Request, TraceError, record, record_and_watch};
 
 /// The kernels example, which cargo builds with the tests; `None` where QEMU is missing.
-fn kernels() -> Option<PathBuf> {
+pub(super) fn kernels() -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     if !env::split_paths(&path).any(|folder| folder.join("qemu-x86_64").is_file()) {
         println!("skipped: qemu-x86_64 is not installed (apt-get install qemu-user)");
@@ -27,7 +27,7 @@ fn kernels() -> Option<PathBuf> {
 }
 
 /// The kernels example with these arguments, to a profile that nobody keeps.
-fn request(words: &[&str]) -> Option<Request> {
+pub(super) fn request(words: &[&str]) -> Option<Request> {
     let kernels = kernels()?;
     let command = std::iter::once(kernels.into_os_string());
     let command = command.chain(words.iter().map(Into::into)).collect();

@@ -6,10 +6,12 @@ use std::io::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
+use corun_cache::TraceFile;
 use corun_machine::Cache;
 use corun_profile::{EngineKind, Profile, ProfileData};
 use corun_trace::engine::MOST_OWN_THREADS;
 use corun_trace::event::LINE_BYTES;
+use corun_trace::instruction_trace::is_instruction_trace;
 use corun_trace::trace_file::Ending;
 use corun_trace::{
     CacheShape, Recorded, Request, SetCaches, Settings, TraceError, record_and_watch,
@@ -24,7 +26,14 @@ use corun_report::{check_targets, engineering, size};
 pub(super) fn run(arguments: &ProfileArgs) -> Outcome<String> {
     let traces = arguments.trace.iter().chain(&arguments.instruction_trace);
     check_targets(traces.chain([&arguments.output]))?;
-    check_replaced(&arguments.output)?;
+    check_replaced(&arguments.output, "profile", "--output", is_profile)?;
+    if let Some(path) = &arguments.trace {
+        check_replaced(path, "trace", "--trace", |path, _| TraceFile::open(path).is_ok())?;
+    }
+    if let Some(path) = &arguments.instruction_trace {
+        let is_one = |path: &Path, _| is_instruction_trace(path).unwrap_or(false);
+        check_replaced(path, "trace of instructions", "--instruction-trace", is_one)?;
+    }
     let mut request = Request::new(arguments.command.clone());
     request.name = arguments.name.clone().or_else(|| stem(&arguments.output));
     request.program = arguments.program.clone().unwrap_or_default();
@@ -59,17 +68,24 @@ pub(super) fn run(arguments: &ProfileArgs) -> Outcome<String> {
 /// The largest file that is looked into.
 const MOST_PROFILE_BYTES: u64 = 16 << 20;
 
-/// A profile takes the place of a profile, and of an empty file, but of nothing else: the program's own input, for instance.
-fn check_replaced(path: &Path) -> Outcome {
-    let Some(there) = path.metadata().ok().filter(|there| there.is_file() && there.len() > 0)
-    else {
-        return Ok(());
-    };
-    if there.len() <= MOST_PROFILE_BYTES && Profile::load(path).is_ok() {
+fn is_profile(path: &Path, bytes: u64) -> bool {
+    bytes <= MOST_PROFILE_BYTES && Profile::load(path).is_ok()
+}
+
+/// A profile takes the place of a profile, a trace that of a trace, and both that of an empty file, but of nothing else: the
+/// program's own input, for instance. `is_one`: is this file, of so many bytes, what may be replaced?
+fn check_replaced(
+    path: &Path,
+    what: &str,
+    option: &str,
+    is_one: impl Fn(&Path, u64) -> bool,
+) -> Outcome {
+    let there = path.metadata().ok().filter(|there| there.is_file() && there.len() > 0);
+    if there.is_none_or(|there| is_one(path, there.len())) {
         return Ok(());
     }
-    let why = format!("{} stays as it is: it is no profile", path.display());
-    Err(Failure::input(why).hint("--output another file"))
+    let why = format!("{} stays as it is: it is no {what}", path.display());
+    Err(Failure::input(why).hint(format!("{option} another file")))
 }
 
 /// The file's stem, where that can be a profile's name: what is typed after `--apps` then.
