@@ -114,6 +114,21 @@ impl<W: Write> InstructionRecorder<W> {
         Ok(())
     }
 
+    /// Writes the running block, which no other one follows in this program.
+    ///
+    /// # Errors
+    /// When the trace cannot be written.
+    pub(crate) fn end<'a>(
+        &mut self,
+        limit: u64,
+        block: impl Fn(u32) -> Option<&'a Block>,
+    ) -> io::Result<()> {
+        match self.block.take().and_then(block) {
+            Some(last) => self.end_block(last, None, limit),
+            None => Ok(()),
+        }
+    }
+
     /// Writes out what came so far.
     ///
     /// # Errors

@@ -159,12 +159,16 @@ unsafe fn buffer<'a>(thread: c_uint) -> Option<&'a mut Buffer> {
     unsafe { slot.load(Ordering::Relaxed).as_mut() }
 }
 
+/// The buffer of a thread that begins; `None` where it cannot be followed.
+///
+/// # Safety
+/// As of [`buffer`].
 #[cold]
-fn new_buffer(thread: c_uint) {
-    let Some((_, session)) = SESSION.get() else { return };
+unsafe fn new_buffer<'a>(thread: c_uint) -> Option<&'a mut Buffer> {
+    let (_, session) = SESSION.get()?;
     let Some(slot) = THREADS.get(thread as usize) else {
         session.thread_lost();
-        return;
+        return None;
     };
     let buffer = Buffer {
         work: Work::Other,
@@ -174,6 +178,8 @@ fn new_buffer(thread: c_uint) {
     };
     slot.store(Box::into_raw(Box::new(buffer)), Ordering::Release);
     USED.fetch_max(thread + 1, Ordering::Relaxed);
+    // SAFETY: as the caller promises.
+    unsafe { self::buffer(thread) }
 }
 
 #[cold]
@@ -189,10 +195,7 @@ fn flush(buffer: &mut Buffer) {
 
 extern "C" fn block_runs(thread: c_uint, tag: *mut c_void) {
     // SAFETY: QEMU calls from the thread's own host thread.
-    let Some(buffer) = (unsafe { buffer(thread) }) else {
-        new_buffer(thread);
-        return;
-    };
+    let Some(buffer) = (unsafe { buffer(thread).or_else(|| new_buffer(thread)) }) else { return };
     let tag = BlockTag::from_word(tag.addr() as u64);
     let newest = PACE.load(Ordering::Relaxed);
     if !buffer.sieve.sums_up(tag) || buffer.sieve.pace_number() < newest {

@@ -288,8 +288,7 @@ impl Session {
             && thread.is_first()
             && !inner.closed
         {
-            let limit = self.options.instructions.unwrap_or(u64::MAX);
-            trace.record(sieve.events(), limit, &inner.engine);
+            trace.record(sieve.events(), self.most_instructions(), &inner.engine);
         }
         sieve.set_pace(inner.engine.pace());
         self.control.add_instructions(inner.engine.instructions() - before);
@@ -297,6 +296,10 @@ impl Session {
             self.control.set_stop(Stop::InstructionLimit);
         }
         self.verdict(inner)
+    }
+
+    fn most_instructions(&self) -> u64 {
+        self.options.instructions.unwrap_or(u64::MAX)
     }
 
     fn verdict(&self, inner: &mut Inner) -> Verdict {
@@ -402,13 +405,23 @@ impl Session {
             Plan::Refused => return,
             Plan::Native => {}
             Plan::Follow(follow) => {
-                self.report(&mut self.lock(), RunState::Replaced);
+                self.leave(RunState::Replaced);
                 follow.execute();
             }
         }
         self.control.add_untraced();
-        self.report(&mut self.lock(), RunState::Untraced);
+        self.leave(RunState::Untraced);
         LEAVING.set(true);
+    }
+
+    /// The program is replaced by another one, unless that fails.
+    fn leave(&self, state: RunState) {
+        let mut guard = self.lock();
+        let inner = &mut *guard;
+        if let Some(trace) = &mut inner.instruction_trace {
+            trace.end(self.most_instructions(), &inner.engine);
+        }
+        self.report(inner, state);
     }
 
     fn plan(&self, number: i64, arguments: [u64; 5], blocked: u64) -> Plan {
@@ -518,6 +531,10 @@ impl Session {
             && state != RunState::Signalled
         {
             trace.finish();
+        }
+        let is_over = matches!(state, RunState::Ended | RunState::Signalled);
+        if let (Some(trace), true) = (&mut inner.instruction_trace, is_over) {
+            trace.end(self.most_instructions(), &inner.engine);
         }
         self.report(inner, state);
         inner.closed = true;

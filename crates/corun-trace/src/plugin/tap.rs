@@ -94,6 +94,11 @@ impl InstructionTap {
         self.0.go_on(|recorder| recorder.record(events, limit, |id| engine.known_block(id)));
     }
 
+    /// The thread's last block has run to its end.
+    pub(super) fn end(&mut self, limit: u64, engine: &Engine) {
+        self.0.go_on(|recorder| recorder.end(limit, |id| engine.known_block(id)));
+    }
+
     pub(super) fn flush(&mut self) {
         self.0.go_on(InstructionRecorder::flush);
     }

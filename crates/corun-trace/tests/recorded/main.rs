@@ -2,4 +2,5 @@
 
 mod outputs;
 mod processes;
+mod static_programs;
 mod trace;
