@@ -34,6 +34,8 @@ enum Word {
     InstructionTraceFailure,
     /// 1 once the trace of accesses has its end.
     TraceEnded,
+    /// Programs that can no longer reach the folder of the reports.
+    CutOff,
     /// The first of those in which the processes' [`Tally`] is added up.
     Tally,
 }
@@ -47,7 +49,7 @@ impl Word {
     }
 }
 
-const WORDS: usize = 9 + Tally::WORDS;
+const WORDS: usize = 10 + Tally::WORDS;
 const BYTES: usize = WORDS * size_of::<u64>();
 
 /// What the processes of a recording have told so far of what they did, all together.
@@ -262,6 +264,21 @@ impl Control {
     /// Does the trace of accesses have its end?
     pub(crate) fn trace_ended(&self) -> bool {
         self.word(Word::TraceEnded).load(Relaxed) == 1
+    }
+
+    /// A program can no longer reach the folder of the reports: it has given up rights or has another root folder.
+    pub(crate) fn add_cut_off(&self) {
+        self.word(Word::CutOff).fetch_add(1, Relaxed);
+    }
+
+    /// It can again.
+    pub(crate) fn take_back_cut_off(&self) {
+        self.word(Word::CutOff).fetch_sub(1, Relaxed);
+    }
+
+    /// Programs that can no longer reach the folder of the reports.
+    pub(crate) fn cut_off(&self) -> u64 {
+        self.word(Word::CutOff).load(Relaxed)
     }
 
     /// Keeps the first error that a word is told.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::plugin::PluginOptions;
 use crate::program::Program;
+use crate::report_folder::key_variable;
 
 /// What a process with the plug-in was started with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +39,10 @@ pub(crate) fn arguments(
     let mut words = vec!["-plugin".into(), OsString::from_vec(value)];
     if let Some(cpu) = cpu {
         words.extend(["-cpu".into(), cpu.to_owned()]);
+    }
+    if !options.key.is_empty() {
+        // The plug-in's, and none of the program's business.
+        words.extend(["-U".into(), key_variable(&options.report).into()]);
     }
     for variable in environment {
         words.extend(["-E".into(), variable.clone()]);

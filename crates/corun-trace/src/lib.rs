@@ -23,6 +23,7 @@ mod phases;
 mod plugin;
 mod program;
 mod report;
+mod report_folder;
 mod settings;
 pub mod summary;
 pub mod trace_file;

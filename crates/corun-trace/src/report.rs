@@ -1,14 +1,15 @@
 //! What the plug-ins tell the process that started them: a private folder, with a file a program.
 
-use std::ffi::OsString;
-use std::fs;
-use std::io;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use corun_profile::{Profile, ProfileData, Recording};
+use rustix::fs::{AtFlags, statat};
 use serde::{Deserialize, Serialize};
-
-use crate::control::Control;
 
 /// Version of this file. Plug-in and starter must agree.
 pub(crate) const REPORT_VERSION: u32 = 3;
@@ -100,45 +101,42 @@ impl Report {
         }
     }
 
-    /// Writes it into a folder, whole or not at all. Its name is this program's alone: no process
-    /// starts two at one moment, and no number is two processes' then. A failure is told to whoever
-    /// started the recording as well.
-    ///
-    /// # Errors
-    /// What the file system says.
-    pub(crate) fn write(&self, folder: &Path) -> io::Result<()> {
-        self.write_file(folder).inspect_err(|error| {
-            if let Ok(control) = Control::open(&folder.join(CONTROL)) {
-                control.set_unwritten(error);
-            }
-        })
+    /// Its file's name, this program's alone: no process starts two at one moment, and no number is two processes' then. The
+    /// names sort by process, in the order of their start, then by program, then by generation.
+    pub(crate) fn name(&self, generation: u32) -> String {
+        let (process, number) = (self.process_started_ns, self.process);
+        format!("{process:020}-{number}-{:020}-{generation:02}.{EXTENSION}", self.started_ns)
     }
 
-    fn write_file(&self, folder: &Path) -> io::Result<()> {
-        let text = toml::to_string(self).map_err(io::Error::other)?;
-        // The names sort by process, in the order of their start, then by program.
-        let name =
-            format!("{:020}-{}-{:020}", self.process_started_ns, self.process, self.started_ns);
-        let path = folder.join(name);
-        let fresh = path.with_extension("new");
-        fs::write(&fresh, text)?;
-        fs::rename(&fresh, path.with_extension(EXTENSION))
+    /// Is there such a file?
+    pub(crate) fn is_there(&self, folder: &OwnedFd, generation: u32) -> bool {
+        statat(folder, self.name(generation), AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
 
     /// The reports of a folder: processes in the order of their start, the programs of each in
-    /// theirs.
+    /// theirs. Of a program that wrote as several users, the last one's.
     ///
     /// # Errors
     /// What the file system says.
     pub(crate) fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
         let mut paths = Vec::new();
         for entry in fs::read_dir(folder)? {
-            let path = entry?.path();
-            if path.extension().is_some_and(|extension| extension == EXTENSION) {
+            let entry = entry?;
+            let path = entry.path();
+            if path.extension().is_some_and(|extension| extension == EXTENSION)
+                && entry.file_type()?.is_file()
+            {
                 paths.push(path);
             }
         }
         paths.sort();
+        let program = |path: &PathBuf| {
+            let name = path.file_stem().and_then(OsStr::to_str)?;
+            name.rsplit_once('-').map(|(program, _)| program.to_owned())
+        };
+        paths.reverse();
+        paths.dedup_by_key(|path| program(path));
+        paths.reverse();
         Ok(paths)
     }
 
@@ -147,7 +145,9 @@ impl Report {
     /// # Errors
     /// What the file system says, or that it is no report.
     pub(crate) fn read(path: &Path) -> io::Result<Self> {
-        let text = fs::read_to_string(path)?;
+        let mut text = String::new();
+        let mut file = File::options().read(true).custom_flags(libc::O_NOFOLLOW).open(path)?;
+        file.read_to_string(&mut text)?;
         toml::from_str(&text).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
     }
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -19,6 +19,7 @@ use signal_hook::low_level::siginfo::{Cause, Origin};
 use super::Progress;
 use crate::control::{Control, Stop};
 use crate::report::Report;
+use crate::report_folder::OwnReports;
 
 /// How much longer than the limits a program may run: the plug-ins stop it by themselves, unless
 /// it sleeps.
@@ -50,8 +51,7 @@ pub(super) struct Ended {
 /// where there is no limit.
 pub(super) fn run(
     mut command: Command,
-    control: &Control,
-    folder: &Path,
+    folder: &OwnReports,
     first_report: Option<Duration>,
     watch: Option<&mut dyn FnMut(Progress)>,
 ) -> io::Result<Ended> {
@@ -71,7 +71,13 @@ pub(super) fn run(
             }
         }
     });
-    let tree = Tree { control, folder, emulator, first_report };
+    let tree = Tree {
+        control: &folder.control,
+        folder: folder.outer(),
+        reports: folder.inner(),
+        emulator,
+        first_report,
+    };
     let ended = tree.wait(&mut child, watch);
     handle.close();
     let _ = relay.join();
@@ -86,6 +92,7 @@ fn is_for_us_alone(origin: &Origin) -> bool {
 struct Tree<'a> {
     control: &'a Control,
     folder: &'a Path,
+    reports: PathBuf,
     emulator: Option<FileId>,
     first_report: Option<Duration>,
 }
@@ -159,7 +166,7 @@ impl Tree<'_> {
         let most = self.first_report.unwrap_or_default();
         let started = Instant::now();
         let have_reported = || {
-            let reports = Report::list(self.folder).map_or(0, |reports| reports.len() as u64);
+            let reports = Report::list(&self.reports).map_or(0, |reports| reports.len() as u64);
             reports > 0 && reports >= self.control.started()
         };
         // Who replaces itself has for a moment no command line by which to know it.

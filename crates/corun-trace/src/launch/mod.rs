@@ -22,7 +22,8 @@ use self::gather::{Gathered, gather};
 use self::trace::{InstructionTrace, Trace};
 use crate::control::{Control, PROGRESS_SIZES};
 use crate::plugin::PluginOptions;
-use crate::report::{CONTROL, RunState};
+use crate::report::RunState;
+use crate::report_folder::{OwnReports, key_variable};
 use crate::settings::Settings;
 use crate::trace_file::Ending;
 use crate::{emulator, program};
@@ -160,11 +161,10 @@ pub fn record_and_watch(
     watch: Option<&mut dyn FnMut(Progress)>,
 ) -> Result<Recorded, TraceError> {
     let Tools { program, qemu, plugin } = tools(&request.command)?;
-    let folder = tempfile::Builder::new()
-        .prefix("corun-trace-")
-        .tempdir()
+    let folder = OwnReports::create(request.duration)
         .map_err(|source| TraceError::Io { path: env::temp_dir(), source })?;
-    let mut options = PluginOptions::new(folder.path().to_owned());
+    let mut options = PluginOptions::new(folder.outer().to_owned());
+    options.key.clone_from(&folder.key);
     options.instructions = request.instructions;
     options.skip = request.skip;
     options.settings = request.settings.clone();
@@ -177,18 +177,17 @@ pub fn record_and_watch(
         })
     });
     let instructions = instructions.transpose()?;
-    let shared = folder.path().join(CONTROL);
-    let control = Control::create(&shared, request.duration)
-        .map_err(|source| TraceError::Io { path: shared, source })?;
     let cpu = request.cpu.as_deref().map(OsStr::new);
     let mut command = Command::new(&qemu);
     command.args(emulator::arguments(&plugin, cpu, &options, &[], &program));
+    command.env(key_variable(folder.outer()), &folder.key);
     let limited = request.instructions.is_some() || request.duration.is_some();
     // Within the instructions that are passed over a program has nothing to tell.
     let first_report = if request.skip.is_some() { Duration::ZERO } else { FIRST_REPORT };
     let first_report = limited.then_some(first_report);
-    let ended = child::run(command, &control, folder.path(), first_report, watch)
+    let ended = child::run(command, &folder, first_report, watch)
         .map_err(|source| TraceError::Io { path: qemu, source })?;
+    let control = &folder.control;
     if let Some(error) = control.unwritten() {
         let folder = env::temp_dir();
         return Err(TraceError::NoRecord {
@@ -199,12 +198,13 @@ pub fn record_and_watch(
             ),
         });
     }
-    let gathered = gather(folder.path(), ended.process, request.pack_quickly).map_err(|error| {
-        TraceError::NoRecord { reason: format!("the tracer's reports cannot be read: {error}") }
-    })?;
-    let mut recorded = finish(request, gathered, &ended, &control)?;
-    recorded.trace = trace.map(|trace| trace.end(&control));
-    recorded.instruction_trace = instructions.map(|trace| trace.end(&control));
+    let gathered =
+        gather(&folder.inner(), ended.process, request.pack_quickly).map_err(|error| {
+            TraceError::NoRecord { reason: format!("the tracer's reports cannot be read: {error}") }
+        })?;
+    let mut recorded = finish(request, gathered, &ended, control)?;
+    recorded.trace = trace.map(|trace| trace.end(control));
+    recorded.instruction_trace = instructions.map(|trace| trace.end(control));
     Ok(recorded)
 }
 
@@ -278,7 +278,7 @@ fn finish(
         complete: by_itself && ended.status.code().is_some() && ended.left == 0,
         exit_code: ended.status.code().filter(|_| by_itself),
     };
-    let notes = notes::notes(state, untraced, &gathered, ended, request.settings.main_only);
+    let notes = notes::notes(state, untraced, control.cut_off(), &gathered, ended, request);
     let recording = Recording { origin, ..recorded };
     let profile = Profile { name: request.profile_name(), data: ProfileData::Recording(recording) };
     let stopped = ended.limit.is_some();

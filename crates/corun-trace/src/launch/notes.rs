@@ -1,5 +1,6 @@
 //! What a profile does not hold, in words for the user.
 
+use super::Request;
 use super::child::Ended;
 use super::gather::Gathered;
 use crate::report::RunState;
@@ -8,12 +9,22 @@ use crate::report::RunState;
 pub(super) fn notes(
     state: RunState,
     untraced: u64,
+    cut_off: u64,
     gathered: &Gathered,
     ended: &Ended,
-    main_only: bool,
+    request: &Request,
 ) -> Vec<String> {
     let mut notes = Vec::new();
+    // Whoever came to its end by itself and still has an unfinished report could not hand in another one.
+    let main_is_cut_off = cut_off > 0
+        && matches!(state, RunState::Running | RunState::Replaced)
+        && ended.status.code().is_some();
+    let cut_off = cut_off - u64::from(main_is_cut_off);
     let end = match state {
+        _ if main_is_cut_off => Some(
+            "the program gave up rights or took another root folder, from where the profile could \
+             not be written; what it did from then on is not in it",
+        ),
         RunState::Ended => None,
         RunState::Signalled => {
             Some("a signal ended the program; the profile is of the part before")
@@ -33,19 +44,28 @@ pub(super) fn notes(
     notes.extend(end.map(str::to_owned));
     let untraced = untraced - u64::from(state == RunState::Untraced).min(untraced);
     if untraced > 0 {
-        let why = if main_only { ", as asked" } else { "" };
+        let why = if request.settings.main_only { ", as asked" } else { "" };
         notes.push(format!(
             "{} ran that {} not in the profile{why}",
             processes(untraced),
             is(untraced)
         ));
     }
-    if gathered.crashed > 0 && ended.limit.is_none() && ended.left == 0 {
+    if cut_off > 0 {
+        notes.push(format!(
+            "{} gave up rights or took another root folder, from where the profile could not be \
+             written; what {} did from then on is not in it",
+            processes(cut_off),
+            if cut_off == 1 { "it" } else { "they" },
+        ));
+    }
+    let crashed = gathered.crashed.saturating_sub(cut_off);
+    if crashed > 0 && ended.limit.is_none() && ended.left == 0 {
         notes.push(format!(
             "{} that the program started crashed or {} killed; the last second may be missing \
              from the profile",
-            processes(gathered.crashed),
-            if gathered.crashed == 1 { "was" } else { "were" },
+            processes(crashed),
+            if crashed == 1 { "was" } else { "were" },
         ));
     }
     if ended.left > 0 {

@@ -16,6 +16,7 @@ use super::syscalls::{Call, Work};
 use crate::decode::{GuestInstruction, Touch};
 use crate::engine::{BlockTag, Sieve, Thread};
 use crate::event::{LINE_BYTES, WORD_BYTES};
+use crate::report_folder::key_variable;
 use crate::trace_file::Position;
 
 /// Threads at one time that can be followed. Untouched slots cost address space only.
@@ -87,7 +88,8 @@ fn install<'a>(
     if system {
         return Err("the tracer works in QEMU's user mode only".to_owned());
     }
-    let options = PluginOptions::parse(words).map_err(|error| error.to_string())?;
+    let mut options = PluginOptions::parse(words).map_err(|error| error.to_string())?;
+    options.key = std::env::var(key_variable(&options.report)).unwrap_or_default();
     let qemu = Qemu::find().ok_or("this QEMU lacks functions of plug-in interface 1")?;
     if let Some(signals) = options.blocked_signals {
         // They were all held back while the program before executed this one.

@@ -4,17 +4,23 @@
 //! QEMU would start it natively, unseen.
 
 use std::ffi::{CString, OsStr, OsString};
+use std::fs::File;
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Access, AtFlags, CWD, accessat};
+
 use super::host::{self, IgnoredHandlers, Signals, read_own_memory};
 use super::options::PluginOptions;
 use super::syscalls::ExecCall;
 use crate::TraceError;
+use crate::control::Control;
 use crate::emulator::{Invocation, arguments};
 use crate::program::{Program, resolve_file};
+use crate::report::CONTROL;
+use crate::report_folder::key_variable;
 
 /// Set-user-ID and set-group-ID: who gains rights by them loses them under an emulator.
 const SET_ID: u32 = 0o6000;
@@ -110,12 +116,23 @@ impl Follower {
         self.follow(&program, options, wanted.environment).map_or(Plan::Native, Plan::Follow)
     }
 
+    /// Can whoever this process is now, and below its root folder, use what a recorded program needs? Without that the
+    /// program would not start.
+    fn can_be_followed(&self, options: &PluginOptions) -> bool {
+        accessat(CWD, &self.emulator, Access::EXEC_OK, AtFlags::EACCESS).is_ok()
+            && File::open(&self.invocation.plugin).is_ok()
+            && Control::open(&options.reports().join(CONTROL)).is_ok()
+    }
+
     fn follow(
         &self,
         program: &Program,
         options: &PluginOptions,
         environment: Vec<OsString>,
     ) -> Option<Follow> {
+        if !self.can_be_followed(options) {
+            return None;
+        }
         let same = self.emulator.file_name() == Some(OsStr::new(program.qemu));
         let emulator = if same {
             self.emulator.clone()
@@ -141,7 +158,11 @@ impl Follower {
         Some(Follow {
             emulator: terminated(emulator.into_os_string())?,
             words: words.map(terminated).collect::<Option<_>>()?,
-            environment: environment.into_iter().map(terminated).collect::<Option<_>>()?,
+            environment: environment
+                .into_iter()
+                .chain([format!("{}={}", key_variable(&options.report), options.key).into()])
+                .map(terminated)
+                .collect::<Option<_>>()?,
             ignored: self.ignored,
         })
     }

@@ -9,6 +9,7 @@ mod exec;
 mod fatal_signal;
 mod ffi;
 mod host;
+mod kernel_work_sums;
 mod options;
 mod session;
 mod syscalls;

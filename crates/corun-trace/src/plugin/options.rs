@@ -7,8 +7,10 @@ use crate::settings::Settings;
 /// The plug-in's options.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct PluginOptions {
-    /// The folder of all processes' reports, with the file of the numbers they share.
+    /// Where the folder of all processes' reports is, with the file of the numbers they share.
     pub(crate) report: PathBuf,
+    /// The name of the folder within that in which the reports are; no word tells it.
+    pub(crate) key: String,
     /// Stop after this many instructions of all processes.
     pub(crate) instructions: Option<u64>,
     /// Leave out so many instructions of this program.
@@ -67,6 +69,11 @@ impl PluginOptions {
             return Err(BadOption("no report=FOLDER".to_owned()));
         }
         Ok(options)
+    }
+
+    /// The folder in which the reports are.
+    pub(crate) fn reports(&self) -> PathBuf {
+        self.report.join(&self.key)
     }
 
     /// The words, each to be put behind a comma.

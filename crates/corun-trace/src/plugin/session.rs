@@ -15,13 +15,15 @@ use rustc_hash::FxBuildHasher;
 
 use super::exec::{Follower, GuestMemory, Plan};
 use super::host::HeldSignals;
+use super::kernel_work_sums::KernelWorkSums;
 use super::options::PluginOptions;
-use super::syscalls::{Call, Kind, Numbers, Work};
+use super::syscalls::{Call, Numbers, Work};
 use super::tap::{AccessTap, InstructionTap};
 use crate::control::{Control, Stop, Tally, now_ns};
 use crate::decode::{GuestCode, GuestInstruction, Touch, decode};
-use crate::engine::{BlockTag, Engine, KernelWork, Pace, Sieve, Thread};
+use crate::engine::{BlockTag, Engine, Pace, Sieve, Thread};
 use crate::report::{self, Report, RunState};
+use crate::report_folder::ReportFolder;
 use crate::summary;
 use crate::trace_file::Position;
 
@@ -53,6 +55,8 @@ pub(crate) struct Session {
     numbers: Numbers,
     /// What all processes share.
     control: Arc<Control>,
+    /// `None` where nothing is recorded.
+    reports: Option<ReportFolder>,
     follower: Option<Follower>,
     /// Where the guest's address 0 lies, once code was seen.
     guest_base: OnceLock<u64>,
@@ -63,43 +67,6 @@ pub(crate) struct Session {
     /// Where the heap ended last; 0 while that is not known.
     heap_end: AtomicU64,
     inner: Mutex<Inner>,
-}
-
-/// What the kernel did since the engine was told, of all threads. A call is counted in one of these alone, so that no
-/// thread can see a part of it.
-#[derive(Default)]
-struct KernelWorkSums {
-    light_calls: AtomicU64,
-    mapping_calls: AtomicU64,
-    sleeping_calls: AtomicU64,
-    other_calls: AtomicU64,
-    other_transferred_bytes: AtomicU64,
-    file_written_bytes: AtomicU64,
-}
-
-impl KernelWorkSums {
-    fn add_call(&self, kind: Kind) {
-        let sum = match kind {
-            Kind::Light => &self.light_calls,
-            Kind::Mapping => &self.mapping_calls,
-            Kind::Sleeping => &self.sleeping_calls,
-            Kind::Other => &self.other_calls,
-        };
-        sum.fetch_add(1, Relaxed);
-    }
-
-    /// The sums, which begin anew.
-    fn take(&self) -> KernelWork {
-        let take = |sum: &AtomicU64| sum.swap(0, Relaxed);
-        KernelWork {
-            light_calls: take(&self.light_calls),
-            mapping_calls: take(&self.mapping_calls),
-            sleeping_calls: take(&self.sleeping_calls),
-            other_calls: take(&self.other_calls),
-            other_transferred_bytes: take(&self.other_transferred_bytes),
-            file_written_bytes: take(&self.file_written_bytes),
-        }
-    }
 }
 
 struct Inner {
@@ -117,6 +84,10 @@ struct Inner {
     reported: Instant,
     /// What the last report told.
     tally: Tally,
+    /// Users who wrote this program's reports, but one.
+    generation: u32,
+    /// The last report could not be handed in, by whoever the process is now.
+    cut_off: bool,
     /// The last report was the final one.
     closed: bool,
 }
@@ -150,10 +121,11 @@ fn is_file(descriptor: u64) -> bool {
 
 impl Session {
     pub(crate) fn new(options: PluginOptions, target: &str) -> io::Result<Self> {
-        let control = if options.idle {
-            Control::private()?
+        let (control, reports) = if options.idle {
+            (Control::private()?, None)
         } else {
-            Control::open(&options.report.join(report::CONTROL))?
+            let folder = options.reports();
+            (Control::open(&folder.join(report::CONTROL))?, Some(ReportFolder::open(&folder)?))
         };
         let control = Arc::new(control);
         control.add_started();
@@ -177,6 +149,8 @@ impl Session {
             started: now,
             reported: now,
             tally: Tally::default(),
+            generation: 0,
+            cut_off: false,
             closed: false,
         };
         Ok(Self {
@@ -185,6 +159,7 @@ impl Session {
             code: GuestCode::of_target(target),
             numbers: Numbers::of_target(target),
             control,
+            reports,
             follower: Follower::of_this_process(),
             guest_base: OnceLock::new(),
             dormant: AtomicBool::new(false),
@@ -484,6 +459,7 @@ impl Session {
         inner.started = Instant::now();
         inner.reported = inner.started;
         inner.tally = Tally::default();
+        (inner.generation, inner.cut_off) = (0, false);
         inner.closed = false;
         self.lost_threads.store(0, Relaxed);
     }
@@ -562,9 +538,26 @@ impl Session {
         if let Some(follower) = &self.follower {
             report.command = report::shortened(&follower.invocation.command);
         }
-        // Without a report the starter says so; the program itself must not suffer.
-        let _ = report.write(&self.options.report);
+        self.hand_in(inner, &report);
         inner.reported = Instant::now();
+    }
+
+    /// Without a report the starter says so; the program itself must not suffer.
+    fn hand_in(&self, inner: &mut Inner, report: &Report) {
+        let Some(reports) = &self.reports else { return };
+        let written = reports.write(report, &mut inner.generation);
+        let cut_off = matches!(
+            written.as_ref().map_err(io::Error::kind),
+            Err(io::ErrorKind::PermissionDenied | io::ErrorKind::NotFound)
+        );
+        match (std::mem::replace(&mut inner.cut_off, cut_off), cut_off) {
+            (false, true) => self.control.add_cut_off(),
+            (true, false) => self.control.take_back_cut_off(),
+            _ => {}
+        }
+        if let (Err(error), false) = (&written, cut_off) {
+            self.control.set_unwritten(error);
+        }
     }
 }
 

@@ -2,5 +2,6 @@
 
 mod outputs;
 mod processes;
+mod rights;
 mod static_programs;
 mod trace;

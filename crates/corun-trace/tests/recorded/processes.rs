@@ -20,7 +20,7 @@ fn shell(line: &str) -> Option<Request> {
     Some(Request { pack_quickly: true, ..Request::new(command) })
 }
 
-fn recording(recorded: &Recorded) -> &Recording {
+pub(super) fn recording(recorded: &Recorded) -> &Recording {
     match &recorded.profile.data {
         ProfileData::Recording(recording) => recording,
         ProfileData::Table(_) => panic!("a table"),
@@ -28,7 +28,7 @@ fn recording(recorded: &Recorded) -> &Recording {
 }
 
 /// The commands of the processes.
-fn commands(recording: &Recording) -> Vec<String> {
+pub(super) fn commands(recording: &Recording) -> Vec<String> {
     recording.processes.iter().map(|process| process.command.join(" ")).collect()
 }
 
@@ -142,7 +142,7 @@ fn a_program_killed_by_a_signal_has_the_code_that_shells_give_it() {
 }
 
 /// Python, where it is installed: it can do what a shell cannot.
-fn python(program: &str) -> Option<(Recorded, String)> {
+pub(super) fn python(program: &str) -> Option<(Recorded, String)> {
     let Some(python) = ["/usr/bin/python3", "/usr/local/bin/python3"]
         .into_iter()
         .find(|path| Path::new(path).is_file())

@@ -1,8 +1,7 @@
 //! Programs of a few instructions that are known one by one: nothing of them may be missing.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use corun_profile::ProfileData;
@@ -15,7 +14,7 @@ const BASE: u64 = 0x40_0000;
 const HEADERS: u64 = 64 + 56;
 
 /// mov eax, 60; xor edi, edi; syscall: three instructions.
-const EXIT: [u8; 9] = [0xb8, 60, 0, 0, 0, 0x31, 0xff, 0x0f, 0x05];
+pub(super) const EXIT: [u8; 9] = [0xb8, 60, 0, 0, 0, 0x31, 0xff, 0x0f, 0x05];
 
 /// A statically linked x86-64 program of this code.
 fn elf(code: &[u8]) -> Vec<u8> {
@@ -40,16 +39,22 @@ fn elf(code: &[u8]) -> Vec<u8> {
     file
 }
 
+/// Writes such a program, which can be executed.
+pub(super) fn write_elf(path: &Path, code: &[u8]) {
+    let written = path.with_extension("written");
+    fs::write(&written, elf(code)).unwrap();
+    // A program that a child of another test still has open for writing could not be started.
+    let install = Command::new("install").args(["-m", "755"]).args([&written, path]).status();
+    assert!(install.unwrap().success());
+}
+
 /// Records the code; `None` where QEMU is missing. Instructions of the profile, and the addresses of the trace's, from the
 /// code's beginning on.
 fn recorded(code: &[u8]) -> Option<(u64, Vec<u64>)> {
     super::trace::kernels()?;
     let folder = TempDir::new().unwrap();
-    let (written, program) = (folder.path().join("written"), folder.path().join("program"));
-    fs::write(&written, elf(code)).unwrap();
-    // A program that a child of another test still has open for writing could not be started.
-    assert!(Command::new("cp").args([&written, &program]).status().unwrap().success());
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let program = folder.path().join("program");
+    write_elf(&program, code);
     let trace: PathBuf = folder.path().join("trace");
     let mut request = Request::new(vec![program.into_os_string()]);
     request.pack_quickly = true;
