@@ -88,6 +88,11 @@ impl Report {
         }
     }
 
+    /// Is nothing recorded in it?
+    pub(crate) fn is_empty(&self) -> bool {
+        self.profile.is_none()
+    }
+
     /// What was recorded; `None` when nothing ran.
     ///
     /// # Errors

@@ -32,6 +32,8 @@ pub(super) struct Gathered {
     pub(super) recording: Option<Recording>,
     /// How the process that was started came to its end, if it left a report.
     pub(super) main: Option<RunState>,
+    /// Did that process end within the instructions that are passed over?
+    pub(super) main_is_passed_over: bool,
     /// QEMU's name of that process's instruction set.
     pub(super) target: String,
     /// Programs that left a report.
@@ -102,6 +104,7 @@ impl Gathered {
         self.last_state = Some(report.state);
         if report.process == main {
             self.main = Some(report.state);
+            self.main_is_passed_over = self.programs == 1 && report.is_empty();
             self.target.clone_from(&report.target);
         }
         let process = self.processes.len() - 1;

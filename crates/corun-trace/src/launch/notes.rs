@@ -25,6 +25,10 @@ pub(super) fn notes(
             "the program gave up rights or took another root folder, from where the profile could \
              not be written; what it did from then on is not in it",
         ),
+        RunState::Ended if gathered.main_is_passed_over => Some(
+            "the program ended within the instructions that were left out; the profile is of what \
+             it started",
+        ),
         RunState::Ended => None,
         RunState::Signalled => {
             Some("a signal ended the program; the profile is of the part before")

@@ -517,7 +517,7 @@ impl Session {
     }
 
     fn report(&self, inner: &mut Inner, state: RunState) {
-        if inner.closed || inner.skip.is_some() {
+        if inner.closed || (inner.skip.is_some() && state == RunState::Running) {
             return;
         }
         if let Some(trace) = &mut inner.trace {
@@ -526,7 +526,8 @@ impl Session {
         if let Some(trace) = &mut inner.instruction_trace {
             trace.flush();
         }
-        let recording = summary::recording(&inner.engine);
+        // What ends within the instructions that are passed over has nothing to tell but that.
+        let recording = inner.skip.is_none().then(|| summary::recording(&inner.engine)).flatten();
         let tally = recording.as_ref().map_or_else(Tally::default, |one| Tally::of(&one.phases));
         self.control.replace_tally(&inner.tally, &tally);
         inner.tally = tally;

@@ -343,6 +343,24 @@ fn what_outlives_the_program_is_left_running() {
     rustix::process::kill_process(number, rustix::process::Signal::KILL).unwrap();
 }
 
+/// What is left out is the program's beginning alone.
+#[test]
+fn a_program_that_ends_within_what_is_left_out_did_not_crash() {
+    let Some(mut request) = shell("(seq 30000 >/dev/null); :") else { return };
+    request.skip = Some(1 << 40);
+    let recorded = record(&request).unwrap();
+    let start = "the program ended within the instructions that were left out";
+    assert_eq!(recorded.notes.len(), 1, "{:?}", recorded.notes);
+    assert!(recorded.notes[0].starts_with(start), "{:?}", recorded.notes);
+    let recording = recording(&recorded);
+    assert!(recording.origin.complete && recording.origin.untraced_processes == 0);
+    assert!(commands(recording).contains(&"seq 30000".to_owned()));
+    let Some(mut request) = shell("exec seq 30000 >/dev/null") else { return };
+    request.skip = Some(1 << 40);
+    let recorded = record(&request).unwrap();
+    assert!(recorded.notes.is_empty(), "{:?}", recorded.notes);
+}
+
 #[test]
 fn many_children_are_recorded_and_listed_together() {
     let Some((recorded, _)) = output("i=0; while [ $i -lt 300 ]; do (:); i=$((i+1)); done") else {
