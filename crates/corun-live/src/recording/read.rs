@@ -1,12 +1,12 @@
 //! Reading a recording, with the line of what is wrong.
 
 use std::collections::BTreeMap;
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Read as _};
 use std::sync::Arc;
 
 use corun_input::json_in_words;
 use corun_linux::{Task, TaskFacts, escape_controls};
-use corun_machine::Machine;
+use corun_machine::{CpuSet, Machine};
 use corun_policy::{Nanoseconds, WaysCurve};
 use serde::Deserialize;
 
@@ -52,6 +52,15 @@ pub enum RecordingError {
     },
 }
 
+/// Bytes of the first line at most, so that another file is not read whole.
+const MOST_HEADER_BYTES: u64 = 16 << 20;
+
+/// Bytes of a further line at most: a million threads that all say something.
+const MOST_LINE_BYTES: u64 = 256 << 20;
+
+/// Letters that are shown of a file that is something else.
+const MOST_SHOWN: usize = 40;
+
 /// How every recording begins, whatever its version.
 const BEGINNING: &str = "{\"corun_live_recording\":";
 
@@ -70,11 +79,12 @@ impl LiveRecording {
         let mut lines =
             Lines { from, number: 0, bytes: Vec::new(), text: String::new(), broken_off: false };
         let is_whole = lines.next()?;
-        if !is_whole && lines.bytes.starts_with(BEGINNING.as_bytes()) {
-            return Err(RecordingError::CutOff);
+        if !is_whole {
+            let is_one = lines.bytes.starts_with(BEGINNING.as_bytes());
+            return Err(if is_one { RecordingError::CutOff } else { lines.something_else() });
         }
-        let mut own = header(if is_whole { lines.text.trim() } else { "" })?;
-        let mut state = State::default();
+        let mut own = header(lines.text.trim())?;
+        let mut state = State::new(Arc::clone(&own.machine));
         while lines.next()? {
             let number = lines.number;
             let at = |why: String| RecordingError::Line { line: number, why };
@@ -97,26 +107,45 @@ struct Lines<R> {
 
 impl<R: BufRead> Lines<R> {
     /// Reads the next whole line into `text`; false at the end.
-    fn next(&mut self) -> io::Result<bool> {
+    fn next(&mut self) -> Result<bool, RecordingError> {
         self.bytes.clear();
-        self.from.read_until(b'\n', &mut self.bytes)?;
         self.number += 1;
+        let most = if self.number == 1 { MOST_HEADER_BYTES } else { MOST_LINE_BYTES };
+        self.from.by_ref().take(most).read_until(b'\n', &mut self.bytes)?;
         let is_whole = self.bytes.ends_with(b"\n");
+        if !is_whole && self.bytes.len() as u64 == most {
+            return Err(self.wrong(format!("found more than {} MiB without an end", most >> 20)));
+        }
         // Half a line may end in half a letter.
         self.broken_off = !self.bytes.is_empty() && !is_whole;
         if is_whole {
             let text = std::str::from_utf8(&self.bytes)
-                .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+                .map_err(|error| self.wrong(format!("found what is no UTF-8: {error}")))?;
             self.text.clear();
             self.text.push_str(text);
         }
         Ok(is_whole)
     }
+
+    /// What is wrong with the line that was just read. A first line that does not begin as a recording's is of another file.
+    fn wrong(&self, why: String) -> RecordingError {
+        if self.number == 1 && !self.bytes.starts_with(BEGINNING.as_bytes()) {
+            return self.something_else();
+        }
+        RecordingError::Line { line: self.number, why }
+    }
+
+    fn something_else(&self) -> RecordingError {
+        let start = String::from_utf8_lossy(&self.bytes[..self.bytes.len().min(MOST_SHOWN)]);
+        let found = escape_controls(start.trim_end()).chars().take(MOST_SHOWN).collect();
+        RecordingError::SomethingElse { found }
+    }
 }
 
 fn header(line: &str) -> Result<LiveRecording, RecordingError> {
-    let version: VersionLine = serde_json::from_str(line)
-        .map_err(|_| RecordingError::SomethingElse { found: line.chars().take(40).collect() })?;
+    let version: VersionLine = serde_json::from_str(line).map_err(|_| {
+        RecordingError::SomethingElse { found: line.chars().take(MOST_SHOWN).collect() }
+    })?;
     let found = version.corun_live_recording;
     if found != u64::from(VERSION) {
         return Err(RecordingError::Version { found });
@@ -146,14 +175,33 @@ fn header(line: &str) -> Result<LiveRecording, RecordingError> {
 const LATEST_NS: u64 = 100 * 365 * 86_400 * 1_000_000_000;
 
 /// What is known after the lines so far.
-#[derive(Default)]
 struct State {
+    machine: Arc<Machine>,
+    /// CPUs on line, where they are said.
+    online: Option<CpuSet>,
     at: Nanoseconds,
     programs: usize,
     threads: BTreeMap<u32, (ScannedThread, RecordedFigures)>,
 }
 
 impl State {
+    fn new(machine: Arc<Machine>) -> Self {
+        let threads = BTreeMap::new();
+        Self { machine, online: None, at: Nanoseconds::default(), programs: 0, threads }
+    }
+
+    /// A CPU may come on line that the machine did not have. A thread that sleeps may have run last on one that it had.
+    fn check_cpu(&self, line: &ThreadLine) -> Result<(), String> {
+        let is_there = line.state == ThreadState::Sleeping
+            || self.machine.cpu_index(line.cpu).is_some()
+            || self.online.as_ref().is_some_and(|online| online.contains(line.cpu));
+        if is_there {
+            return Ok(());
+        }
+        let all = self.machine.cpu_set();
+        Err(format!("cpu: found {}, expected a CPU of the machine ({all}) or on line", line.cpu))
+    }
+
     fn sample(&mut self, line: SampleLine) -> Result<Sample, String> {
         let at = Nanoseconds(line.at_ns);
         if at < self.at {
@@ -164,6 +212,9 @@ impl State {
         }
         self.at = at;
         self.programs += line.programs.len();
+        if line.online.is_some() {
+            self.online.clone_from(&line.online);
+        }
         for tid in &line.gone {
             if self.threads.remove(tid).is_none() {
                 return Err(format!("gone: there is no thread {tid}"));
@@ -191,6 +242,7 @@ impl State {
     }
 
     fn thread(&self, line: ThreadLine) -> Result<(ScannedThread, RecordedFigures), String> {
+        self.check_cpu(&line)?;
         let before = self.threads.get(&line.tid);
         let missing = |what: &str| format!("`{what}` is missing, and it is new");
         let (task, target) = match (&line.new, before) {

@@ -351,13 +351,53 @@ fn what_cannot_be_is_refused_with_its_line() {
         ("\"nice\":0", "\"nice\":0,\"by_ways\":[]", "line 2: thread 6: by_ways: expected one way"),
         ("\"affinity\":\"0-7\"", "\"affinity\":\"7-0\"", "line 2: "),
         ("\"cpu\":3", "\"cpu\":-3", "line 2: invalid value"),
+        (
+            "\"cpu\":3",
+            "\"cpu\":77",
+            "line 2: thread 6: cpu: found 77, expected a CPU of the machine (0-7) or on line",
+        ),
     ] {
         assert!(good.contains(from), "{from}");
         let error = LiveRecording::read(good.replacen(from, to, 1).as_bytes()).unwrap_err();
         assert!(error.to_string().starts_with(expected), "{error}; expected {expected}");
     }
+    for accepted in [
+        good.replace("\"online\":\"0-7\"", "\"online\":\"0-77\"")
+            .replace("\"cpu\":3", "\"cpu\":77"),
+        good.replace("\"running\",\"cpu\":3", "\"sleeping\",\"cpu\":77"),
+    ] {
+        LiveRecording::read(accepted.as_bytes()).unwrap();
+    }
     let cut = LiveRecording::read(&good.as_bytes()[..300]).unwrap_err().to_string();
     assert!(cut.starts_with("line 1: the recording is cut off"), "{cut}");
     let empty = LiveRecording::read(&b""[..]).unwrap_err().to_string();
     assert!(empty.contains("this is no recording of a machine"), "{empty}");
+}
+
+#[test]
+fn a_line_that_is_no_text_is_refused_with_its_number() {
+    let read = |bytes: &[u8]| LiveRecording::read(bytes).unwrap_err().to_string();
+    let mut bytes = text().into_bytes();
+    let at = bytes.windows(7).position(|part| part == b"\"other\"").unwrap() + 2;
+    bytes[at] = 0xff;
+    let error = read(&bytes);
+    assert!(error.starts_with("line 2: found what is no UTF-8: "), "{error}");
+    // A trace of accesses, for instance, with an end of a line in it or none.
+    let something_else = "line 1: this is no recording of a machine: found `corunTRC\\u0001";
+    for bytes in [b"corunTRC\x01\0\xff\n\xff".as_slice(), b"corunTRC\x01\0\xff"] {
+        let error = read(bytes);
+        assert!(error.starts_with(something_else), "{error}");
+    }
+}
+
+#[test]
+fn a_line_without_an_end_is_not_read_whole() {
+    let endless = || std::io::BufReader::new(std::io::repeat(b'x'));
+    let error = LiveRecording::read(endless()).unwrap_err().to_string();
+    assert!(error.starts_with("line 1: this is no recording of a machine: found `xxx"), "{error}");
+    let text = text();
+    let head = text.lines().next().unwrap().to_owned() + "\n";
+    let from = std::io::Read::chain(head.as_bytes(), endless());
+    let error = LiveRecording::read(from).unwrap_err().to_string();
+    assert_eq!(error, "line 2: found more than 256 MiB without an end");
 }
