@@ -120,7 +120,11 @@ impl Session {
         tell(format_args!(
             "{} at {} in {} ({})",
             counted(looks as usize, "look"),
-            if threads == 1 { "1 thread".to_owned() } else { format!("up to {threads} threads") },
+            match threads {
+                0 => "no thread".to_owned(),
+                1 => "1 thread".to_owned(),
+                _ => format!("up to {threads} threads"),
+            },
             arguments.output.display(),
             size(self.recorder.bytes() as f64)
         ));
