@@ -10,8 +10,9 @@ use crate::atomic_file::write_atomically;
 use crate::profile::{EARLIER_PROFILE_FILE_VERSIONS, PROFILE_FILE_VERSION};
 use crate::solo_table::{FIGURE_NAMES, FIGURES, MeasuredOn, SoloRow, SoloTable, TableFigures};
 use crate::{
-    CoreDetail, CurveError, CurvePoint, InstructionMix, MicroTraces, MissRateCurve, Origin, Phase,
-    ProcessRecord, Profile, ProfileData, Recording, StackDistanceProfile, Stretch, ThreadRecord,
+    CoreDetail, CurveError, CurvePoint, InstructionMix, MicroTraceError, MicroTraces,
+    MissRateCurve, Origin, Phase, ProcessRecord, Profile, ProfileData, Recording,
+    StackDistanceProfile, Stretch, ThreadRecord,
 };
 
 /// The file as it is written.
@@ -102,6 +103,11 @@ fn one_thread() -> u32 {
     1
 }
 
+fn micro_traces_fault(error: &MicroTraceError) -> Fault {
+    let fault = Fault::here(format!("damaged: {error}")).under(PathStep::Key("data"));
+    fault.under(PathStep::Key("micro_traces"))
+}
+
 impl Profile {
     /// Reads a profile file's text; `file` is named in errors.
     ///
@@ -109,21 +115,31 @@ impl Profile {
     /// [`FileError`] with line and field: no TOML, another version, a key missing, unknown or of
     /// the wrong type, or a figure that cannot be.
     pub fn from_toml(text: &str, file: &str) -> Result<Self, FileError> {
+        Self::read(text, file).map(|(profile, _)| profile)
+    }
+
+    fn read<'a>(text: &'a str, file: &'a str) -> Result<(Self, TomlDocument<'a>), FileError> {
         let document = TomlDocument::parse(text, file)?;
         document.check_versions(PROFILE_FILE_VERSION, &EARLIER_PROFILE_FILE_VERSIONS, true)?;
         let profile_file: ProfileFile = document.read()?;
         let profile = profile_file.into_profile().map_err(|fault| document.locate(&fault))?;
         profile.check().map_err(|fault| document.locate(&fault))?;
-        Ok(profile)
+        Ok((profile, document))
     }
 
     /// Reads a profile file.
     ///
     /// # Errors
-    /// [`FileError`] when it cannot be read, or as [`Self::from_toml`].
+    /// [`FileError`] when it cannot be read, as [`Self::from_toml`], or when its micro-traces are damaged.
     pub fn load(path: &Path) -> Result<Self, FileError> {
         let text = read_text(path)?;
-        Self::from_toml(&text, &path.display().to_string())
+        let file = path.display().to_string();
+        let (profile, document) = Self::read(&text, &file)?;
+        if let ProfileData::Recording(recording) = &profile.data {
+            let checked = recording.micro_traces.check();
+            checked.map_err(|error| document.locate(&micro_traces_fault(&error)))?;
+        }
+        Ok(profile)
     }
 
     /// Writes the profile to a file, whole or not at all.
@@ -226,11 +242,8 @@ impl ProfileFile {
             recording.processes = self.process;
             recording.stack_distances = self.stack_distances;
             if let Some(packed) = self.micro_traces {
-                recording.micro_traces =
-                    MicroTraces::from_base64(&packed.data).map_err(|error| {
-                        let fault = Fault::here(error.to_string()).under(PathStep::Key("data"));
-                        fault.under(PathStep::Key("micro_traces"))
-                    })?;
+                recording.micro_traces = MicroTraces::from_base64(&packed.data)
+                    .map_err(|error| micro_traces_fault(&error))?;
             }
             ProfileData::Recording(recording)
         };

@@ -409,3 +409,21 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn damaged_micro_traces_are_named_with_file_and_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("damaged.toml");
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../profiles/sort.toml");
+    let good = std::fs::read_to_string(shipped).unwrap();
+    let (head, data) = good.split_once("data = \"\"\"\n").unwrap();
+    let line = head.lines().count() + 1;
+    std::fs::write(&path, &good).unwrap();
+    Profile::load(&path).unwrap();
+    let (begin, rest) = data.split_at(4000);
+    let damaged = format!("{head}data = \"\"\"\n{begin}{}{}", "AAAA".repeat(10), &rest[40..]);
+    std::fs::write(&path, damaged).unwrap();
+    let error = Profile::load(&path).unwrap_err().to_string();
+    let expected = format!("{}:{line}: micro_traces.data: damaged: ", path.display());
+    assert!(error.starts_with(&expected), "{error}; expected {expected}");
+}
