@@ -27,4 +27,4 @@ pub use memory::MemoryTiming;
 pub use program::ReplayedProgram;
 pub use replay::{MOST_PROGRAMS, ReplayError, ReplayFigures, ReplaySetup, Until, replay};
 pub use sets::SetAssociative;
-pub use source::{AccessSource, TraceFile, TraceSourceError};
+pub use source::{AccessSource, TraceFile, TraceInput, TraceSourceError};

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use corun_cache::{
     CacheConfig, Geometry, Indexing, MemoryTiming, ReplayError, ReplayFigures, ReplaySetup,
-    ReplayedProgram, TraceFile, TraceSourceError, Until, replay,
+    ReplayedProgram, TraceFile, TraceInput, TraceSourceError, Until, replay,
 };
 use rayon::prelude::*;
 use serde::Serialize;
@@ -77,6 +77,7 @@ struct Plan<'a> {
     setup: ReplaySetup,
     private: Vec<CacheConfig>,
     names: Vec<String>,
+    traces: Vec<TraceInput>,
 }
 
 pub(super) fn run(arguments: &ReplayArgs) -> Outcome<String> {
@@ -105,7 +106,9 @@ pub(super) fn run(arguments: &ReplayArgs) -> Outcome<String> {
 
 impl<'a> Plan<'a> {
     fn new(arguments: &'a ReplayArgs) -> Outcome<Self> {
-        let line_bytes = line_bytes(&arguments.traces)?;
+        let traces = arguments.traces.iter().map(|path| TraceInput::new(path));
+        let traces: Vec<TraceInput> = traces.collect::<Result<_, _>>().map_err(Failure::input)?;
+        let line_bytes = line_bytes(&arguments.traces, &traces)?;
         let indexing = match arguments.index {
             IndexName::Hashed => Indexing::Hashed,
             IndexName::Modulo => Indexing::Modulo,
@@ -136,7 +139,7 @@ impl<'a> Plan<'a> {
         if !arguments.masks.is_empty() {
             one_or_each("--masks", arguments.masks.len(), programs)?;
         }
-        Ok(Self { arguments, setup, private, names: names(&arguments.traces) })
+        Ok(Self { arguments, setup, private, names: names(&arguments.traces), traces })
     }
 
     fn cpi(&self, program: usize) -> f64 {
@@ -150,7 +153,7 @@ impl<'a> Plan<'a> {
 
     /// Runs some of the programs together; their figures, and their traces as they were left.
     fn replay(&self, which: &[usize]) -> Outcome<Vec<(ReplayFigures, TraceFile)>> {
-        let open = |&at: &usize| TraceFile::open(&self.arguments.traces[at]);
+        let open = |&at: &usize| self.traces[at].open();
         let mut files: Vec<TraceFile> =
             which.iter().map(open).collect::<Result<_, _>>().map_err(Failure::input)?;
         let programs = files.iter_mut().zip(which).map(|(source, &at)| ReplayedProgram {
@@ -222,10 +225,10 @@ fn one_or_each(option: &str, found: usize, programs: usize) -> Outcome {
 }
 
 /// The bytes of a line, the same in all traces.
-fn line_bytes(traces: &[std::path::PathBuf]) -> Outcome<u64> {
+fn line_bytes(paths: &[std::path::PathBuf], traces: &[TraceInput]) -> Outcome<u64> {
     let mut common: Option<(u64, &Path)> = None;
-    for path in traces {
-        let found = TraceFile::open(path).map_err(Failure::input)?.header().line_bytes;
+    for (path, trace) in paths.iter().zip(traces) {
+        let found = trace.open().map_err(Failure::input)?.header().line_bytes;
         match common {
             Some((other, first)) if other != found => {
                 return Err(Failure::input(format!(
