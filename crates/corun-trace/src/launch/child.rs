@@ -3,14 +3,17 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, getpid, getppid, kill_process, pidfd_open, pidfd_send_signal,
+    set_parent_process_death_signal,
+};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::WithOrigin;
@@ -19,7 +22,7 @@ use signal_hook::low_level::siginfo::{Cause, Origin};
 use super::Progress;
 use crate::control::{Control, Stop};
 use crate::report::Report;
-use crate::report_folder::OwnReports;
+use crate::report_folder::{OwnReports, names_folder, processes};
 
 /// How much longer than the limits a program may run: the plug-ins stop it by themselves, unless
 /// it sleeps.
@@ -59,6 +62,7 @@ pub(super) fn run(
     let mut signals = SignalsInfo::<WithOrigin>::new(handed_on)?;
     let handle = signals.handle();
     let emulator = FileId::of(Path::new(command.get_program()));
+    end_with_this_process(&mut command);
     let mut child = command.spawn()?;
     let target = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let relay = thread::spawn(move || {
@@ -82,6 +86,19 @@ pub(super) fn run(
     handle.close();
     let _ = relay.join();
     ended
+}
+
+/// Nobody would take what it records if this process were killed, and it would run on for long.
+#[allow(unsafe_code)] // Runs in the child, before its program.
+fn end_with_this_process(command: &mut Command) {
+    let own = getpid();
+    let end_with_parent = move || {
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        // It may be gone already.
+        if getppid() == Some(own) { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
+    };
+    // SAFETY: two system calls, and no memory is asked for.
+    unsafe { command.pre_exec(end_with_parent) };
 }
 
 /// A signal from the terminal has reached the whole foreground group, the child included.
@@ -203,10 +220,9 @@ impl Tree<'_> {
     }
 
     fn running(&self) -> Vec<Pid> {
-        let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-        let numbers =
-            entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-        let ours = numbers.filter(|&number| self.is_ours(number) || self.is_replaced(number));
+        let ours = processes()
+            .into_iter()
+            .filter(|&number| self.is_ours(number) || self.is_replaced(number));
         ours.filter_map(Pid::from_raw).collect()
     }
 
@@ -219,8 +235,6 @@ impl Tree<'_> {
     }
 
     fn is_ours(&self, process: i32) -> bool {
-        let folder = self.folder.as_os_str().as_bytes();
-        fs::read(format!("/proc/{process}/cmdline"))
-            .is_ok_and(|line| line.windows(folder.len()).any(|part| part == folder))
+        names_folder(process, self.folder)
     }
 }

@@ -23,7 +23,7 @@ use self::trace::{InstructionTrace, Trace};
 use crate::control::{Control, PROGRESS_SIZES};
 use crate::plugin::PluginOptions;
 use crate::report::RunState;
-use crate::report_folder::{OwnReports, key_variable};
+use crate::report_folder::{OwnReports, key_variable, remove_leftovers};
 use crate::settings::Settings;
 use crate::trace_file::Ending;
 use crate::{emulator, program};
@@ -161,6 +161,7 @@ pub fn record_and_watch(
     watch: Option<&mut dyn FnMut(Progress)>,
 ) -> Result<Recorded, TraceError> {
     let Tools { program, qemu, plugin } = tools(&request.command)?;
+    remove_leftovers(&env::temp_dir());
     let folder = OwnReports::create(request.duration)
         .map_err(|source| TraceError::Io { path: env::temp_dir(), source })?;
     let mut options = PluginOptions::new(folder.outer().to_owned());

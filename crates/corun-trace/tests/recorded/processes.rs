@@ -4,6 +4,7 @@ use std::env;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::thread;
 use std::time::Duration;
 
 use corun_profile::{CoreDetail, Phase, ProcessRecord, ProfileData, Recording};
@@ -359,6 +360,40 @@ fn a_program_that_ends_within_what_is_left_out_did_not_crash() {
     request.skip = Some(1 << 40);
     let recorded = record(&request).unwrap();
     assert!(recorded.notes.is_empty(), "{:?}", recorded.notes);
+}
+
+#[test]
+fn the_program_ends_with_whoever_records_it() {
+    if shell("").is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let record = env::current_exe().unwrap();
+    let record = record.parent().and_then(Path::parent).unwrap().join("examples/record");
+    let started = folder.path().join("started");
+    let line = format!("echo $$ >{0}.new; mv {0}.new {0}; exec sleep 1000", started.display());
+    let mut recorder = Command::new(record)
+        .args(["-o", "p.toml", "--", "/bin/sh", "-c", &line])
+        .current_dir(&folder)
+        .env("TMPDIR", folder.path())
+        .spawn()
+        .unwrap();
+    while !started.exists() {
+        thread::sleep(Duration::from_millis(20));
+    }
+    let process = fs::read_to_string(&started).unwrap();
+    recorder.kill().unwrap();
+    recorder.wait().unwrap();
+    let status = Path::new("/proc").join(process.trim()).join("status");
+    // Whoever inherits it may take its time to collect what is left of it.
+    let is_over = || fs::read_to_string(&status).map_or(true, |text| text.contains("State:\tZ"));
+    for _ in 0..500 {
+        if is_over() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    panic!("process {process} runs on");
 }
 
 #[test]
