@@ -1,33 +1,27 @@
 //! Serves the metrics to clients that may be slow, many, or no clients at all.
 
-use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use corun_http::{Allowance, Connections, STRANGERS, Times};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::task::AbortHandle;
-use tokio::time::{sleep, timeout};
+use tokio::net::TcpListener;
+use tokio::time::sleep;
 use tracing::{info, warn};
 
 use crate::metrics::Metrics;
 use corun_app::Result;
 
-/// Connections at a time. One more ends the oldest, so that silent clients cannot keep others out.
-const MOST_CONNECTIONS: usize = 16;
-/// For the head of a request.
-const HEAD_TIME: Duration = Duration::from_secs(5);
 /// For a whole connection.
-const CONNECTION_TIME: Duration = Duration::from_secs(15);
-/// Until the next try where no connection can be accepted, or nothing can be listened to.
+const TIMES: Times = Times { open: Duration::from_secs(15), last_answer: Duration::ZERO };
+/// Until the next try where nothing can be listened to.
 const PAUSE: Duration = Duration::from_secs(1);
 
 const CONTENT: HeaderValue =
@@ -97,43 +91,23 @@ async fn listen(at: SocketAddr) -> TcpListener {
 }
 
 async fn accept(listener: &TcpListener, metrics: &Arc<Metrics>) {
-    let mut open: VecDeque<AbortHandle> = VecDeque::new();
+    let connections = Connections::new(Allowance { strangers: STRANGERS, admitted: 0 });
     let mut told = false;
-    loop {
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                told = false;
-                open.retain(|one| !one.is_finished());
-                if open.len() >= MOST_CONNECTIONS
-                    && let Some(oldest) = open.pop_front()
-                {
-                    oldest.abort();
-                    // Its descriptor is free once its task has had its turn.
-                    tokio::task::yield_now().await;
-                }
-                open.push_back(tokio::spawn(answer(stream, metrics.clone())).abort_handle());
-            }
-            // All descriptors are in use, or the client is gone already.
-            Err(error) => {
-                if !std::mem::replace(&mut told, true) {
-                    warn!(%error, "a reader of the metrics was not served");
-                }
-                sleep(PAUSE).await;
-            }
+    let failed = |error: Option<io::Error>| {
+        let was_told = std::mem::replace(&mut told, error.is_some());
+        if let Some(error) = error.filter(|_| !was_told) {
+            warn!(%error, "a reader of the metrics was not served");
         }
-    }
-}
-
-/// What goes wrong with a client is the client's.
-async fn answer(stream: TcpStream, metrics: Arc<Metrics>) {
-    let page = service_fn(move |request| {
-        let response = response(&request, &metrics);
-        async move { Ok::<_, Infallible>(response) }
-    });
-    let mut server = hyper::server::conn::http1::Builder::new();
-    server.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_buf_size(16 << 10);
-    let serving = server.serve_connection(TokioIo::new(stream), page);
-    let _ = timeout(CONNECTION_TIME, serving).await;
+    };
+    corun_http::accept(listener, &connections, failed, |stream, standing| {
+        let metrics = metrics.clone();
+        let page = service_fn(move |request| {
+            let response = response(&request, &metrics);
+            async move { Ok::<_, Infallible>(response) }
+        });
+        corun_http::serve(stream, standing, TIMES, page)
+    })
+    .await;
 }
 
 fn response(request: &Request<Incoming>, metrics: &Metrics) -> Response<Full<Bytes>> {

@@ -9,34 +9,26 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use corun_app::{Cancel, Result, tell};
+use corun_http::{Allowance, Connections, STRANGERS, Standing, Times};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::AbortHandle;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use super::{Extender, ExtenderAnswer};
 use crate::now_s;
 
 /// The largest request: 5000 nodes of 16 KiB.
 const MOST_BYTES: usize = 80 << 20;
-/// For the head of a request.
-const HEAD_TIME: Duration = Duration::from_secs(5);
 /// For a request's body.
 const BODY_TIME: Duration = Duration::from_secs(30);
-/// A connection takes requests for so long, and then ends with the answer that is under way.
-const CONNECTION_TIME: Duration = Duration::from_secs(120);
-/// For that answer: who does not read it holds up others no longer.
-const LAST_ANSWER_TIME: Duration = Duration::from_secs(60);
+/// How long a connection takes requests, and then waits for the answer that is under way.
+const TIMES: Times = Times { open: Duration::from_secs(120), last_answer: Duration::from_secs(60) };
 /// How often it is looked whether to stop.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Connections at a time. Each holds a request of up to [`MOST_BYTES`] in memory. One more ends the oldest, so that clients
-/// who send no whole request cannot keep others out.
-const MOST_CONNECTIONS: usize = 16;
 /// Lines of the log that are remembered, so that none is said twice; the oldest are forgotten first.
 const MOST_SAID: usize = 20_000;
 /// New lines that one answer adds to the log at most.
@@ -90,42 +82,21 @@ pub fn serve_extender(extender: Extender, at: SocketAddr, cancel: &Cancel) -> Re
 }
 
 async fn accept(listener: &TcpListener, server: &Arc<Server>, cancel: &Cancel) {
-    let mut open: VecDeque<AbortHandle> = VecDeque::new();
+    // Each holds a request of up to `MOST_BYTES` in memory.
+    let connections = Connections::new(Allowance { strangers: STRANGERS, admitted: 0 });
+    let serving = |stream, standing| serve(stream, standing, server.clone(), TIMES);
+    let mut serving = pin!(corun_http::accept(listener, &connections, |_| {}, serving));
     while !cancel.is_set() {
-        match timeout(PAUSE, listener.accept()).await {
-            Ok(Ok((stream, _))) => {
-                open.retain(|one| !one.is_finished());
-                if open.len() >= MOST_CONNECTIONS
-                    && let Some(oldest) = open.pop_front()
-                {
-                    oldest.abort();
-                    // Its memory is free once its task has had its turn.
-                    tokio::task::yield_now().await;
-                }
-                let times = (CONNECTION_TIME, LAST_ANSWER_TIME);
-                open.push_back(tokio::spawn(serve(stream, server.clone(), times)).abort_handle());
-            }
-            // All descriptors are in use, or the client is gone already.
-            Ok(Err(_)) => sleep(PAUSE).await,
-            Err(_) => {}
-        }
+        let _ = timeout(PAUSE, serving.as_mut()).await;
     }
 }
 
-/// What goes wrong with a client is the client's. The connection is open for the first of the times, and for the second
-/// while an answer is under way.
-async fn serve(stream: TcpStream, server: Arc<Server>, (open, last_answer): (Duration, Duration)) {
+async fn serve(stream: TcpStream, standing: Standing, server: Arc<Server>, times: Times) {
     let page = service_fn(move |request| {
         let server = server.clone();
         async move { Ok::<_, Infallible>(answer(request, &server).await) }
     });
-    let mut http = hyper::server::conn::http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME);
-    let mut connection = pin!(http.serve_connection(TokioIo::new(stream), page));
-    if timeout(open, connection.as_mut()).await.is_err() {
-        connection.as_mut().graceful_shutdown();
-        let _ = timeout(last_answer, connection).await;
-    }
+    corun_http::serve(stream, standing, times, page).await;
 }
 
 async fn answer(request: Request<Incoming>, server: &Server) -> Response<Full<Bytes>> {
@@ -211,9 +182,23 @@ mod tests {
             let (over, is_over) = channel();
             let client =
                 std::thread::spawn(move || client(Client::connect(address).unwrap(), is_over));
-            let (stream, _) = listener.accept().await.unwrap();
-            serve(stream, server, (open, Duration::from_millis(300))).await;
-            let _ = over.send(());
+            let connections = Connections::new(Allowance { strangers: 1, admitted: 0 });
+            let times = Times { open, last_answer: Duration::from_millis(300) };
+            let mut serving = pin!(corun_http::accept(
+                &listener,
+                &connections,
+                |_| {},
+                |stream, standing| {
+                    let (server, over) = (server.clone(), over.clone());
+                    async move {
+                        serve(stream, standing, server, times).await;
+                        let _ = over.send(());
+                    }
+                }
+            ));
+            while !client.is_finished() {
+                let _ = timeout(Duration::from_millis(10), serving.as_mut()).await;
+            }
             client.join().unwrap()
         })
     }
@@ -250,7 +235,7 @@ mod tests {
                     one.write_all(head).unwrap();
                     one
                 };
-                let mut slow: Vec<Client> = (0..MOST_CONNECTIONS).map(begun).collect();
+                let mut slow: Vec<Client> = (0..STRANGERS).map(begun).collect();
                 let mut other = Client::connect(address).unwrap();
                 other
                     .write_all(b"GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
