@@ -7,6 +7,7 @@ use axum::http::header::{AUTHORIZATION, COOKIE, HOST, LOCATION, ORIGIN, SET_COOK
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use corun_http::Standing;
 use subtle::ConstantTimeEq;
 
 /// The page loads nothing but its own two files, and talks to its own server alone.
@@ -87,7 +88,12 @@ impl Access {
 pub(crate) async fn guard(State(access): State<Access>, request: Request, next: Next) -> Response {
     let mut response = match refusal(&access, &request) {
         Some(refused) => refused,
-        None => next.run(request).await,
+        None => {
+            if let Some(standing) = request.extensions().get::<Standing>() {
+                standing.admit();
+            }
+            next.run(request).await
+        }
     };
     let headers = response.headers_mut();
     for (name, value) in [

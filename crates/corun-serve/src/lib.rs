@@ -22,18 +22,25 @@ mod tests;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::from_fn_with_state;
 use axum::response::Redirect;
 use axum::routing::get;
 use corun_app::Cancel;
+use corun_http::{Allowance, Connections, STRANGERS, Standing, Times};
 use corun_machine::Machine;
 use corun_profile::Library;
-use tokio::net::TcpListener;
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
+use tower::ServiceExt as _;
 
 use self::access::Access;
 use self::api::Desk;
@@ -44,6 +51,12 @@ pub use self::orders::{ActAsked, Asker, Deed, DeedAsked, Done, Order, Orders, Un
 
 /// Most bytes of a request's body where the route does not say: a machine, a mix and some profiles.
 const MOST_BODY_BYTES: usize = 4 << 20;
+
+/// Connections at a time. A browser opens six, and streams of looks among them stay open; strangers are all those whose
+/// requests had no token.
+const CONNECTIONS: Allowance = Allowance { strangers: STRANGERS, admitted: 64 };
+/// A stranger's connection is open for so long.
+const STRANGERS_TIMES: Times = Times { open: Duration::from_secs(15), last_answer: Duration::ZERO };
 
 /// What the page starts with.
 pub struct ServeOptions {
@@ -114,12 +127,27 @@ impl Server {
         });
         runtime.block_on(async {
             // The server never ends by itself: where a connection cannot be accepted, it tries again.
-            tokio::spawn(axum::serve(listener, router).into_future());
+            tokio::spawn(async move {
+                let connections = Connections::new(CONNECTIONS);
+                let serving = |stream, standing| connection(stream, standing, router.clone());
+                corun_http::accept(&listener, &connections, |_| {}, serving).await;
+            });
             let _ = stopped.await;
         });
         // Open streams and searches do not hold up the end.
         runtime.shutdown_background();
     }
+}
+
+/// Answers the requests of a connection. Each request carries the connection's standing, for [`access::guard`].
+async fn connection(stream: TcpStream, standing: Standing, router: Router) {
+    let shown = standing.clone();
+    let answering = service_fn(move |request: Request<Incoming>| {
+        let mut request = request.map(Body::new);
+        request.extensions_mut().insert(shown.clone());
+        router.clone().oneshot(request)
+    });
+    corun_http::serve(stream, standing, STRANGERS_TIMES, answering).await;
 }
 
 fn router(desk: Arc<Desk>, access: Access) -> Router {

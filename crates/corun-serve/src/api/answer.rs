@@ -1,5 +1,7 @@
 //! Why a question has no answer, as a document.
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{FromRequest, Request};
@@ -8,6 +10,10 @@ use axum::response::{IntoResponse, Response};
 use corun_app::Error;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::time::timeout;
+
+/// For the body of a request: what a browser sends comes over this machine, or through a tunnel of SSH.
+pub(crate) const BODY_TIME: Duration = Duration::from_secs(60);
 
 /// What of a question is wrong, so that the page can say so where it was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -92,7 +98,12 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Asked<T> {
     type Rejection = Failure;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Failure> {
-        let read: Result<Json<T>, JsonRejection> = Json::from_request(request, state).await;
+        let reading = Json::from_request(request, state);
+        let Ok(read): Result<Result<Json<T>, JsonRejection>, _> = timeout(BODY_TIME, reading).await
+        else {
+            let late = format!("the body did not come within {} s", BODY_TIME.as_secs());
+            return Err(Failure::new(Part::Request, late).with_status(StatusCode::REQUEST_TIMEOUT));
+        };
         read.map(|Json(asked)| Self(asked)).map_err(|rejected| {
             Failure::new(Part::Request, rejected.body_text()).with_status(rejected.status())
         })

@@ -14,4 +14,5 @@ mod recordings;
 mod refusals;
 mod reports;
 mod server;
+mod strangers;
 mod sweep;
