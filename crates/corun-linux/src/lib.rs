@@ -34,7 +34,10 @@ mod task;
 pub mod workload;
 
 pub use cpuinfo::CpuInfo;
-pub use descriptors::{is_exhausted, passed_listener, raise_descriptor_limit};
+pub use descriptors::{
+    DescriptorReserve, is_exhausted, passed_listener, raise_descriptor_limit,
+    with_descriptor_limit_at_start,
+};
 pub use escape::{escape_controls, escape_controls_in_lines};
 pub use noise::{Noise, NoiseMeter};
 pub use procfs::{TaskFacts, facts, if_there, is_gone};

@@ -14,7 +14,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use corun_linux::procfs::Process;
-use corun_linux::{Roots, Task, if_there};
+use corun_linux::{DescriptorReserve, Roots, Task, if_there};
 use corun_machine::CpuSet;
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +28,8 @@ pub(crate) use undo_state::UndoState;
 
 /// A journal is written anew when it has grown by so many bytes since it last was.
 const GROWN_BYTES: u64 = 1 << 20;
+/// Undoing a change opens a few files at a time. Counters, threads' files and connections may use all other descriptors.
+const RESERVED_DESCRIPTORS: usize = 8;
 /// The kernel's smallest page.
 const PAGE_BYTES: usize = 4096;
 
@@ -46,6 +48,8 @@ pub struct Journal {
     write_anew_at_bytes: u64,
     /// A line could be neither written whole nor taken back.
     broken: bool,
+    /// For undoing, which opens files.
+    reserve: DescriptorReserve,
 }
 
 /// The first line: whose journal it is.
@@ -188,6 +192,7 @@ impl Journal {
             lines: 0,
             write_anew_at_bytes: GROWN_BYTES,
             broken: false,
+            reserve: DescriptorReserve::keep(RESERVED_DESCRIPTORS),
         };
         let header = journal.header.clone();
         let begun = lock(&journal.file, &journal.path()).and_then(|()| journal.append(&header));
@@ -249,6 +254,7 @@ impl Journal {
     /// Undoes all that the journal says, newest first, and removes the file if nothing failed.
     /// What failed stays in the journal, for [`crate::restore`].
     pub fn undo(&mut self, roots: &Roots) -> Vec<Restored> {
+        self.reserve.release();
         let restored = self.undo_state.undo(roots, ApplyMode::Apply);
         if restored.iter().all(|one| one.outcome.is_ok())
             && let Err(error) = self.folder.remove(&self.name.to_string())

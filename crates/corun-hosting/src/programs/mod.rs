@@ -11,7 +11,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use corun_linux::{Roots, Task, facts};
+use corun_linux::{Roots, Task, facts, with_descriptor_limit_at_start};
 use corun_live::{ProcessSelector, Target};
 use corun_profile::{App, Mix};
 use rustix::process::{Pid, Signal, WaitOptions};
@@ -180,6 +180,7 @@ impl Program {
             self.command.split_first().ok_or_else(|| Error::input("no program to start"))?;
         let mut command = Command::new(program);
         command.args(arguments).envs(&self.env);
+        with_descriptor_limit_at_start(&mut command);
         if self.own_group {
             command.process_group(0).stdin(Stdio::null());
         }

@@ -85,6 +85,35 @@ fn undo_goes_back_to_the_oldest_state_and_removes_the_file() {
     assert!(!journal.path().exists());
 }
 
+/// In a process of its own: tests beside this one need descriptors.
+#[test]
+fn what_was_done_is_undone_where_all_descriptors_are_in_use() {
+    const NAME: &str = "CORUN_TEST_USES_ALL_DESCRIPTORS";
+    if std::env::var_os(NAME).is_none() {
+        let this = "journal::tests::what_was_done_is_undone_where_all_descriptors_are_in_use";
+        let mut own = std::process::Command::new(std::env::current_exe().unwrap());
+        let output = own.args(["--exact", this]).env(NAME, "").output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        return;
+    }
+    let (_base, path) = folder();
+    let sleeper = Sleeper::new();
+    let Some((first, _)) = sleeper.two_cpus() else { return };
+    let roots = Roots::default();
+    let mut journal = Journal::create(&path, &roots).unwrap();
+    let there = sleeper.change(&first);
+    journal.write(std::slice::from_ref(&there)).unwrap();
+    there.apply(&roots).unwrap();
+    let mut limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    limit.current = Some(100);
+    rustix::process::setrlimit(rustix::process::Resource::Nofile, limit).unwrap();
+    let all: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
+    let restored = journal.undo(&roots);
+    drop(all);
+    assert_eq!(restored[0].outcome, Ok(Reverted::Done));
+    assert_eq!(sleeper.now(), sleeper.found);
+}
+
 #[test]
 fn a_plan_that_was_written_and_not_carried_out_is_undone_too() {
     let (_base, path) = folder();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::thread;
 
 use corun_app::{Cancel, find_machine, open_library, tell};
+use corun_linux::raise_descriptor_limit;
 use corun_machine::Machine;
 use corun_serve::{Asker, Attached, Live, ServeError, ServeOptions, Server, follow_experiment};
 use corun_top::{COUNTERS, Observer};
@@ -15,6 +16,8 @@ use crate::cli::ServeArgs;
 use crate::failure::{Failure, Outcome};
 
 pub(super) fn run(arguments: &ServeArgs) -> Outcome<String> {
+    // Threads and counters of those that are looked at, connections, and what undoing needs.
+    raise_descriptor_limit();
     let library = open_library(arguments.figures.profiles.as_deref())?;
     let machine = arguments.machine.as_deref().map(find_machine).transpose()?;
     let apps: Vec<String> = arguments.apps.iter().map(|app| app.trim().to_owned()).collect();
