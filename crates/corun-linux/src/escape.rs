@@ -27,6 +27,24 @@ pub fn escape_controls_in_lines(text: &str) -> Cow<'_, str> {
     escape(text, |letter| matches!(letter, '\n' | '\t'))
 }
 
+/// A word as a shell takes it (`$'..'`, which bash, zsh and POSIX of 2024 have), where it has characters that [`escape_controls`]
+/// would escape: what is shown of it is then what is to be typed. None of another.
+pub fn quoted_controls(word: &str) -> Option<String> {
+    if !word.chars().any(is_unsafe) {
+        return None;
+    }
+    let mut quoted = String::from("$'");
+    for letter in word.chars() {
+        let _ = match letter {
+            '\\' | '\'' => write!(quoted, "\\{letter}"),
+            _ if is_unsafe(letter) => write!(quoted, "\\u{:04x}", u32::from(letter)),
+            _ => write!(quoted, "{letter}"),
+        };
+    }
+    quoted.push('\'');
+    Some(quoted)
+}
+
 fn escape(text: &str, stays: fn(char) -> bool) -> Cow<'_, str> {
     let escaped = |letter: char| is_unsafe(letter) && !stays(letter);
     if !text.chars().any(escaped) {
@@ -57,6 +75,20 @@ mod tests {
         assert_eq!(escape_controls("a\u{200e}\u{200f}\u{61c}b"), "a\\u200e\\u200f\\u061cb");
         assert_eq!(escape_controls_in_lines("a\tb\r\nc\n"), "a\tb\\u000d\nc\n");
         assert!(matches!(escape_controls("größer 8"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn a_shell_takes_back_what_was_quoted() {
+        let word = "a \u{1b}[31m'\\n'\tb$HOME`x`";
+        let quoted = quoted_controls(word).unwrap();
+        assert_eq!(escape_controls(&quoted), quoted);
+        let said = std::process::Command::new("bash")
+            .env("LC_ALL", "C.UTF-8")
+            .args(["-c", &format!("printf %s {quoted}")])
+            .output()
+            .unwrap();
+        assert_eq!(String::from_utf8(said.stdout).unwrap(), word);
+        assert_eq!(quoted_controls("it's plain"), None);
     }
 
     proptest! {

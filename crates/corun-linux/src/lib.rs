@@ -38,7 +38,8 @@ pub use descriptors::{
     DescriptorReserve, is_exhausted, passed_listener, raise_descriptor_limit,
     with_descriptor_limit_at_start,
 };
-pub use escape::{escape_controls, escape_controls_in_lines};
+pub use escape::{escape_controls, escape_controls_in_lines, quoted_controls};
+pub use freezer::{Freezer, FrozenGroup};
 pub use noise::{Noise, NoiseMeter};
 pub use procfs::{TaskFacts, facts, if_there, is_gone};
 pub use reach::Reach;

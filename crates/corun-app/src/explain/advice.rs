@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::path::Path;
 
+use corun_linux::quoted_controls;
 use corun_machine::CpuSet;
 
 use super::diagnosis::Advice;
@@ -18,7 +19,18 @@ pub(super) fn advice(does: impl Into<String>, command: impl Into<String>) -> Adv
 /// A name as a shell takes it for one word. Names of groups have backslashes, and whoever makes a group names it. One
 /// with a character 0, as a profile may have, cannot be typed.
 pub(super) fn word(name: &str) -> Cow<'_, str> {
-    shlex::try_quote(name).unwrap_or(Cow::Borrowed("NAME"))
+    if name.contains('\0') {
+        return Cow::Borrowed("NAME");
+    }
+    let quoted = quoted_controls(name).map(Cow::Owned);
+    quoted.unwrap_or_else(|| shlex::try_quote(name).unwrap_or(Cow::Borrowed("NAME")))
+}
+
+/// Writes a value to a file of the kernel. `may`: this user may; else root may.
+pub(super) fn write_to(value: &str, file: &Path, may: bool) -> String {
+    let file = file.to_string_lossy();
+    let file = word(&file);
+    if may { format!("echo {value} > {file}") } else { format!("echo {value} | sudo tee {file}") }
 }
 
 /// Has all threads of the program run on these CPUs.
@@ -90,7 +102,8 @@ pub(super) fn profiles_option(facts: &ProgramFacts) -> String {
 /// Records the program, and explains it again by what was recorded.
 pub(super) fn record(facts: &ProgramFacts) -> Vec<Advice> {
     let command = facts.command.as_deref().filter(|words| !words.is_empty());
-    let typed = command.and_then(|words| shlex::try_join(words.iter().map(String::as_str)).ok());
+    let typed =
+        command.map(|words| words.iter().map(|one| word(one)).collect::<Vec<_>>().join(" "));
     let typed = typed.filter(|typed| typed.chars().count() <= LONGEST_COMMAND);
     let name = command.and_then(|words| Path::new(&words[0]).file_name()?.to_str());
     let name = name.filter(|name| corun_profile::check_name(name).is_ok()).unwrap_or("mine");

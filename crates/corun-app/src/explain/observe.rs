@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
+use anyhow::anyhow;
 use corun_linux::cpu_quota::groups_of_version_2;
 use corun_linux::pressure::{Pressure, Resource};
 use corun_linux::procfs::{
@@ -172,7 +173,7 @@ impl ProgramObserver {
         let uses = self.threads.iter().filter_map(|thread| thread.time(roots, interval_s));
         let Sums { threads, mut time, mut on_cpu, may_run_on, same_cpus } = Sums::of(uses);
         let Some(may_run_on) = may_run_on else {
-            return Err(Error::input(format!("{program} ended while it was looked at")));
+            return Err(Error::Failed(anyhow!("{program} ended while it was looked at")));
         };
         let total_s: f64 = on_cpu.values().sum();
         if total_s > 0.0 {

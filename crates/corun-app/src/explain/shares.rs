@@ -4,12 +4,14 @@
 //! their weights where the controller of CPU time is passed on to them; where no such cgroup is, autogroups by theirs
 //! (sched(7)); threads by their nice values. Between two programs that weighs which is where their ways from the top part.
 
+use std::path::Path;
+
 use corun_linux::Roots;
 use corun_linux::cpu_weight::{CpuGroup, groups};
 use corun_linux::procfs::{Autogroup, Process, weight_of_nice};
 use serde::Serialize;
 
-use super::advice::{advice, give_way, no_idle_policy, no_nice, word};
+use super::advice::{advice, give_way, no_idle_policy, no_nice, word, write_to};
 use super::causes::percent;
 use super::diagnosis::Advice;
 use super::facts::{Competitor, NiceFacts, ProgramFacts};
@@ -222,7 +224,8 @@ fn weigh(group: &CpuGroup, weight: f64, does: String) -> Option<Advice> {
 /// Lets a session give way; none where it already does as much as it can.
 fn lower_session(group: Autogroup, other: &Competitor) -> Option<Advice> {
     let nice = [10, 19].into_iter().find(|&nice| nice > group.nice)?;
-    let set = |nice: i32| format!("echo {nice} > /proc/{}/autogroup", group.pid);
+    let file = format!("/proc/{}/autogroup", group.pid);
+    let set = |nice: i32| write_to(&nice.to_string(), Path::new(&file), group.may_be_set);
     let does = format!("lets the session of {} give way, with all that runs in it", other.name);
     Some(Advice { undo: Some(set(group.nice)), ..advice(does, set(nice)) })
 }
@@ -270,7 +273,12 @@ mod tests {
     fn place(cgroups: &[(&str, Option<f64>)], autogroup: Option<u64>) -> SchedulingPlace {
         SchedulingPlace {
             cgroups: cgroups.iter().map(|(path, weight)| group(path, *weight)).collect(),
-            autogroup: autogroup.map(|number| Autogroup { number, nice: 0, pid: 9 }),
+            autogroup: autogroup.map(|number| Autogroup {
+                number,
+                nice: 0,
+                pid: 9,
+                may_be_set: true,
+            }),
         }
     }
 
@@ -399,7 +407,7 @@ mod tests {
         let why = " batch is of another session: between the two their autogroups count, and nice values do not.";
         assert!(found.ends_with(why), "{found}");
         let given_way = |nice| SchedulingPlace {
-            autogroup: Some(Autogroup { number: 18, nice, pid: 5 }),
+            autogroup: Some(Autogroup { number: 18, nice, pid: 5, may_be_set: true }),
             ..SchedulingPlace::default()
         };
         let (command, undo, _) = advised(place(&[], Some(17)), given_way(10));

@@ -16,6 +16,8 @@ pub struct Autogroup {
     /// The process by whose file the nice value is set: the leader of the session while it is there, since it is there
     /// longest; else the process that was asked about.
     pub pid: u32,
+    /// May this user write to that file? Else root may.
+    pub may_be_set: bool,
 }
 
 impl Autogroup {
@@ -27,9 +29,9 @@ impl Autogroup {
             return None;
         }
         let of = |pid: u32| {
-            let (number, nice) =
-                parse(&files::text(&roots.proc.join(format!("{pid}/autogroup")))?)?;
-            Some(Self { number, nice, pid })
+            let file = roots.proc.join(format!("{pid}/autogroup"));
+            let (number, nice) = parse(&files::text(&file)?)?;
+            Some(Self { number, nice, pid, may_be_set: files::writable(&file) })
         };
         let own = of(pid)?;
         let process = |pid: u32| Process::new(roots, pid);
@@ -66,7 +68,7 @@ mod tests {
         write("1/autogroup", "");
         assert_eq!(Autogroup::of_process(&roots, 7), None, "the kernel has no switch for them");
         write("sys/kernel/sched_autogroup_enabled", "1\n");
-        let found = Autogroup { number: 17, nice: -5, pid: 7 };
+        let found = Autogroup { number: 17, nice: -5, pid: 7, may_be_set: true };
         assert_eq!(Autogroup::of_process(&roots, 7), Some(found));
         assert_eq!(Autogroup::of_process(&roots, 1), None);
         assert_eq!(Autogroup::of_process(&roots, 9), None);
