@@ -47,8 +47,8 @@ pub use explain::{
     Advice, CacheFacts, Cause, CauseKind, Competitor, CoreFacts, CountedWakeups, Diagnosis,
     FarPartner, LostShare, MemoryFacts, MemoryLimitFacts, Neighbour, NiceFacts, PredictedFactors,
     PressureFacts, ProgramFacts, ProgramObserver, QuotaFacts, SchedulingPlace, SeenThread,
-    ThreadTime, UncountedWakeups, Unknown, UnknownKind, WakeCount, WakePartner, WakeupFacts,
-    diagnose,
+    StandstillFacts, ThreadTime, Tracer, UncountedWakeups, Unknown, UnknownKind, WakeCount,
+    WakePartner, WakeupFacts, diagnose,
 };
 pub use fingerprint::fingerprint;
 pub use kept::keep_replays;

@@ -19,6 +19,7 @@ mod cpuinfo;
 mod descriptors;
 mod escape;
 pub mod files;
+mod freezer;
 pub mod meminfo;
 pub mod memory_limit;
 mod noise;

@@ -10,6 +10,7 @@ use super::facts::{MemoryFacts, ProgramFacts};
 use super::partners::{far_partner, unknown_wakers};
 use super::shares::{beyond_nice, held_by_nice, larger_share};
 use super::stalls::{short_memory, slow_disk};
+use super::standstill::{frozen, stopped, traced};
 
 /// A cause that takes less than this share of the time is not named.
 pub(super) const LEAST_SHARE: f64 = 0.05;
@@ -32,6 +33,9 @@ pub fn diagnose(facts: &ProgramFacts) -> Diagnosis {
         stolen,
         short_memory,
         slow_disk,
+        stopped,
+        traced,
+        frozen,
         slow_core,
         cache_by_nature,
         cache_by_neighbour,
@@ -62,11 +66,13 @@ impl TimeSplit {
     /// the time for which the quota held the group back is waiting for a CPU.
     fn of(facts: &ProgramFacts) -> Self {
         let time = &facts.time;
-        let room_s = facts.threads as f64 * facts.interval_s - time.on_cpu_s - time.blocked_s;
+        let held_s = time.stopped_s + time.traced_s + time.frozen_s;
+        let room_s =
+            facts.threads as f64 * facts.interval_s - time.on_cpu_s - time.blocked_s - held_s;
         let throttled_s = facts.quota.as_ref().map_or(0.0, |quota| quota.throttled_s);
         let throttled_s = throttled_s.min(room_s.max(0.0));
         let waiting_s = (time.waiting_s.unwrap_or(0.0) - throttled_s).max(0.0);
-        let active_s = time.on_cpu_s + waiting_s + throttled_s + time.blocked_s;
+        let active_s = time.on_cpu_s + waiting_s + throttled_s + time.blocked_s + held_s;
         let all_s = (active_s + time.asleep_s).max(1e-9);
         Self {
             active_s,

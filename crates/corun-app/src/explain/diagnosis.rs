@@ -16,6 +16,12 @@ pub enum CauseKind {
     WaitingForMemory,
     /// It waits for a disk.
     WaitingForDisk,
+    /// A signal stopped it.
+    Stopped,
+    /// A debugger, or another tracer, holds it.
+    HeldByTracer,
+    /// Its cgroup is frozen.
+    Frozen,
     /// It misses in the cache whoever runs beside it.
     CacheByItsNature,
     /// It misses in the cache, or waits for memory, because of those that run beside it.
@@ -37,6 +43,9 @@ impl CauseKind {
             Self::StolenByHost => "loses its CPUs to other virtual machines",
             Self::WaitingForMemory => "waits because memory is short",
             Self::WaitingForDisk => "waits for a disk",
+            Self::Stopped => "is stopped",
+            Self::HeldByTracer => "is held by a tracer",
+            Self::Frozen => "is in a frozen cgroup",
             Self::CacheByItsNature => "waits for memory by its own nature",
             Self::CacheBecauseOfNeighbour => "is slowed down by its neighbours",
             Self::SlowCore => "runs on slow cores",

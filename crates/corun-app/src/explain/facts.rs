@@ -1,5 +1,6 @@
 //! What was seen of a running program over some seconds. What is absent could not be seen.
 
+use corun_linux::FrozenGroup;
 use corun_machine::{CpuId, CpuSet};
 use serde::Serialize;
 
@@ -63,8 +64,30 @@ pub struct ProgramFacts {
     pub memory_unseen: Option<String>,
     /// What is known of its use of caches.
     pub cache: CacheFacts,
+    /// Who holds it still.
+    pub standstill: StandstillFacts,
     /// Who wakes it, and whom it wakes.
     pub wakeups: WakeupFacts,
+}
+
+/// Who holds a program still.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct StandstillFacts {
+    /// May this user send signals to all of its processes? Else root may.
+    pub may_be_signalled: bool,
+    /// What held a thread of it as a debugger does; absent where nothing did, or has ended since.
+    pub tracer: Option<Tracer>,
+    /// The cgroups that were told to hold their processes still.
+    pub frozen_groups: Vec<FrozenGroup>,
+}
+
+/// A process that follows what another one does, and may hold that one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Tracer {
+    /// The process.
+    pub pid: u32,
+    /// Its name.
+    pub name: String,
 }
 
 /// The nice value of a process.
@@ -94,6 +117,12 @@ pub struct ThreadTime {
     pub waiting_is_sampled: bool,
     /// In uninterruptible sleep: waiting for a disk, for swap or for memory. Estimated from samples.
     pub blocked_s: f64,
+    /// Stopped by a signal. Estimated from samples.
+    pub stopped_s: f64,
+    /// Held by a tracer. Estimated from samples.
+    pub traced_s: f64,
+    /// In a cgroup that was frozen. Estimated from samples.
+    pub frozen_s: f64,
     /// Asleep by its own wish.
     pub asleep_s: f64,
 }

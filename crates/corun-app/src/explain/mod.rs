@@ -14,8 +14,10 @@ mod partners;
 mod seeded_cases;
 mod shares;
 mod stalls;
+mod standstill;
 #[cfg(test)]
 mod tests;
+mod threads;
 
 pub use causes::diagnose;
 pub use diagnosis::{
@@ -23,8 +25,8 @@ pub use diagnosis::{
 };
 pub use facts::{
     CacheFacts, Competitor, CoreFacts, CountedWakeups, MemoryFacts, MemoryLimitFacts, Neighbour,
-    NiceFacts, PredictedFactors, PressureFacts, ProgramFacts, QuotaFacts, ThreadTime,
-    UncountedWakeups, WakePartner, WakeupFacts,
+    NiceFacts, PredictedFactors, PressureFacts, ProgramFacts, QuotaFacts, StandstillFacts,
+    ThreadTime, Tracer, UncountedWakeups, WakePartner, WakeupFacts,
 };
 pub use observe::ProgramObserver;
 pub use partners::{SeenThread, WakeCount};

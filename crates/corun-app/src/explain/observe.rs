@@ -6,18 +6,17 @@ use std::time::Instant;
 use anyhow::anyhow;
 use corun_linux::cpu_quota::groups_of_version_2;
 use corun_linux::pressure::{Pressure, Resource};
-use corun_linux::procfs::{
-    CpuUseSnapshot, Process, Stat, bytes_by_node, scheduler_counts, waited_for_cpu,
-};
-use corun_linux::{NoiseMeter, Roots, Task, TaskFacts, cgroup, facts, is_gone};
+use corun_linux::procfs::{CpuUseSnapshot, Process, Stat, bytes_by_node};
+use corun_linux::{NoiseMeter, Roots, TaskFacts, cgroup, is_gone};
 use corun_machine::{CpuId, CpuSet, Machine};
 
 use super::facts::{
-    CacheFacts, Competitor, CoreFacts, MemoryFacts, PressureFacts, ProgramFacts, ThreadTime,
-    WakeupFacts,
+    CacheFacts, Competitor, CoreFacts, MemoryFacts, PressureFacts, ProgramFacts, WakeupFacts,
 };
 use super::limits::LimitsAtStart;
 use super::shares::{SchedulingPlace, may_give_nice, nice_facts};
+use super::standstill::StandstillWatch;
+use super::threads::{Sums, TRACED, WatchedThread};
 use crate::{Error, Result};
 
 /// All processes are looked at once in so many samples.
@@ -28,10 +27,6 @@ const MOST_COMPETITORS: usize = 5;
 const LEAST_BUSY: f64 = 0.05;
 /// Share of the time that an idle CPU is idle.
 const IDLE: f64 = 0.5;
-/// Share of the samples in which a thread was runnable that its waits must explain, else the samples count: a wait is
-/// counted by the kernel when it is over.
-const EXPLAINED: f64 = 0.8;
-
 /// Watches a program's threads from its start on.
 #[derive(Debug)]
 pub struct ProgramObserver {
@@ -44,6 +39,7 @@ pub struct ProgramObserver {
     io: Option<PressureAtStart>,
     /// Of each process.
     paging: BTreeMap<u32, Paging>,
+    standstill: StandstillWatch,
     /// As last looked at, and what each used of each CPU up to then, in seconds.
     processes: CpuUseSnapshot,
     used: BTreeMap<(u32, CpuId), (Stat, f64)>,
@@ -51,19 +47,6 @@ pub struct ProgramObserver {
     until_look: u32,
     /// One a CPU that is on line.
     meters: Vec<(CpuId, NoiseMeter)>,
-}
-
-#[derive(Debug)]
-struct WatchedThread {
-    at_start: TaskFacts,
-    waited_s: Option<f64>,
-    /// How often it had been woken.
-    woken: Option<u64>,
-    /// Samples in which it was runnable, by CPU.
-    runnable: BTreeMap<CpuId, u32>,
-    /// Samples in which it was in uninterruptible sleep.
-    blocked: u32,
-    seen: u32,
 }
 
 impl ProgramObserver {
@@ -81,14 +64,8 @@ impl ProgramObserver {
         // A CPU on which only this process runs counts as busy, which costs a hint at most.
         let meters =
             online.iter().map(|cpu| (cpu, NoiseMeter::with_own(roots, CpuSet::from_iter([cpu]))));
-        let watched = threads.into_iter().map(|found| WatchedThread {
-            waited_s: waited_s(roots, found.task),
-            woken: woken(roots, found.task),
-            at_start: as_now(roots, found),
-            runnable: BTreeMap::new(),
-            blocked: 0,
-            seen: 0,
-        });
+        let watched = threads.into_iter().map(|found| WatchedThread::start(roots, found));
+        let standstill = StandstillWatch::start(roots, &pids);
         let (limits, paging) = (LimitsAtStart::read(roots, first), paging(roots, &pids));
         let meters = meters.collect();
         // The clock starts with the threads' own.
@@ -99,6 +76,7 @@ impl ProgramObserver {
             memory: PressureAtStart::read(roots, group.as_deref(), Resource::Memory),
             io: PressureAtStart::read(roots, group.as_deref(), Resource::Io),
             paging,
+            standstill,
             processes,
             used: BTreeMap::new(),
             until_look: SAMPLES_A_LOOK,
@@ -116,17 +94,17 @@ impl ProgramObserver {
             self.until_look = SAMPLES_A_LOOK;
             self.look_at_all();
         }
+        let frozen = self.standstill.frozen();
         for thread in &mut self.threads {
-            let Task { pid, tid, start_ticks } = thread.at_start.task;
-            let Ok(Some(stat)) = Process::new(&self.roots, pid).thread_stat(tid) else { continue };
-            if stat.start_ticks != start_ticks {
+            let task = thread.at_start.task;
+            let stat = Process::new(&self.roots, task.pid).thread_stat(task.tid);
+            let Ok(Some(stat)) = stat else { continue };
+            if stat.start_ticks != task.start_ticks {
                 continue;
             }
-            thread.seen += 1;
-            match stat.state {
-                'R' => *thread.runnable.entry(CpuId(stat.cpu)).or_default() += 1,
-                'D' => thread.blocked += 1,
-                _ => {}
+            thread.sample(&stat, frozen.contains(&task.pid));
+            if stat.state == TRACED {
+                self.standstill.traced(&self.roots, task);
             }
         }
     }
@@ -219,14 +197,14 @@ impl ProgramObserver {
             may_run_on,
             program,
             cache,
+            standstill: self.standstill.found(),
             wakeups: WakeupFacts { woken_per_s, ..WakeupFacts::default() },
         })
     }
 
     /// How often its threads were woken since the start; none where nobody counts it.
     fn woken(&self) -> Option<u64> {
-        let since =
-            |one: &WatchedThread| woken(&self.roots, one.at_start.task)?.checked_sub(one.woken?);
+        let since = |one: &WatchedThread| one.woken_since(&self.roots);
         self.threads.iter().filter_map(since).reduce(|sum, one| sum + one)
     }
 
@@ -326,108 +304,6 @@ impl ProgramObserver {
             full_share: share(before.total.full, now.full),
         })
     }
-}
-
-/// What a thread did.
-struct ThreadUse {
-    now: TaskFacts,
-    time: ThreadTime,
-    on_cpu: BTreeMap<CpuId, f64>,
-}
-
-/// What all threads did together.
-struct Sums {
-    threads: usize,
-    time: ThreadTime,
-    /// Seconds on each CPU.
-    on_cpu: BTreeMap<CpuId, f64>,
-    /// The CPUs on which they may run, each on all of them or some; none without threads.
-    may_run_on: Option<CpuSet>,
-    /// May each of them run on all of those CPUs?
-    same_cpus: bool,
-}
-
-impl Sums {
-    fn of(uses: impl Iterator<Item = ThreadUse>) -> Self {
-        let time = ThreadTime { waiting_s: Some(0.0), ..ThreadTime::default() };
-        let mut sums =
-            Self { threads: 0, time, on_cpu: BTreeMap::new(), may_run_on: None, same_cpus: true };
-        for one in uses {
-            sums.threads += 1;
-            let time = &mut sums.time;
-            time.on_cpu_s += one.time.on_cpu_s;
-            time.blocked_s += one.time.blocked_s;
-            time.asleep_s += one.time.asleep_s;
-            time.waiting_s = time.waiting_s.zip(one.time.waiting_s).map(|(sum, one)| sum + one);
-            time.waiting_is_sampled |= one.time.waiting_is_sampled;
-            for (cpu, seconds) in one.on_cpu {
-                *sums.on_cpu.entry(cpu).or_default() += seconds;
-            }
-            let before = sums.may_run_on.as_ref();
-            sums.same_cpus &= before.is_none_or(|before| *before == one.now.affinity);
-            sums.may_run_on = Some(match sums.may_run_on {
-                None => one.now.affinity,
-                Some(all) => all.union(&one.now.affinity),
-            });
-        }
-        sums
-    }
-}
-
-impl WatchedThread {
-    /// None where the thread ended.
-    fn time(&self, roots: &Roots, interval_s: f64) -> Option<ThreadUse> {
-        let Task { pid, tid, start_ticks } = self.at_start.task;
-        let now = facts(roots, pid, tid).ok().filter(|now| now.task.start_ticks == start_ticks)?;
-        let on_cpu_s = now.cpu_ns.saturating_sub(self.at_start.cpu_ns) as f64 * 1e-9;
-        let share = |count: u32| f64::from(count) / f64::from(self.seen.max(1));
-        let runnable_s = share(self.runnable.values().sum()) * interval_s;
-        let blocked_s = (share(self.blocked) * interval_s).min((interval_s - on_cpu_s).max(0.0));
-        let counted_s = waited_s(roots, self.at_start.task).zip(self.waited_s);
-        let counted_s = counted_s.map(|(now, before)| (now - before).max(0.0));
-        let is_sampled =
-            counted_s.is_some_and(|counted_s| on_cpu_s + counted_s < EXPLAINED * runnable_s);
-        let waiting_s =
-            counted_s.map(|counted_s| if is_sampled { runnable_s - on_cpu_s } else { counted_s });
-        // A wait may have begun before the start.
-        let waiting_s =
-            waiting_s.map(|wait| wait.min((interval_s - on_cpu_s - blocked_s).max(0.0)));
-        let asleep_s = (interval_s - on_cpu_s - blocked_s - waiting_s.unwrap_or(0.0)).max(0.0);
-        let runs: u32 = self.runnable.values().sum();
-        let on_cpu = if runs == 0 {
-            BTreeMap::from([(now.cpu, on_cpu_s)])
-        } else {
-            let part = |count: u32| on_cpu_s * f64::from(count) / f64::from(runs);
-            self.runnable.iter().map(|(&cpu, &count)| (cpu, part(count))).collect()
-        };
-        Some(ThreadUse {
-            now,
-            time: ThreadTime {
-                on_cpu_s,
-                waiting_s,
-                waiting_is_sampled: is_sampled,
-                blocked_s,
-                asleep_s,
-                ..ThreadTime::default()
-            },
-            on_cpu,
-        })
-    }
-}
-
-/// What was found of a thread, as it is now.
-fn as_now(roots: &Roots, found: TaskFacts) -> TaskFacts {
-    let now = facts(roots, found.task.pid, found.task.tid).ok();
-    now.filter(|now| now.task == found.task).unwrap_or(found)
-}
-
-/// Each voluntary switch is taken for the wake-up that ends the sleep.
-fn woken(roots: &Roots, task: Task) -> Option<u64> {
-    scheduler_counts(roots, task.pid, task.tid).map(|counts| counts.wakeups)
-}
-
-fn waited_s(roots: &Roots, task: Task) -> Option<f64> {
-    waited_for_cpu(roots, task.pid, task.tid).map(|waited| waited.as_secs_f64())
 }
 
 /// Time lost up to the start: of the program's cgroup where that has a figure, else of the machine.
@@ -558,26 +434,4 @@ fn memory_facts(
         may_run_at_home: !nodes[home].cpus.is_disjoint(may_run_on),
         home_cpus: nodes[home].cpus.clone(),
     }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Two threads, each held on a CPU of its own: the program runs on both CPUs.
-    #[test]
-    fn a_program_runs_where_any_of_its_threads_may() {
-        let of = |cpu: u32| {
-            let own = std::process::id();
-            let mut now = facts(&Roots::default(), own, own).unwrap();
-            now.affinity = CpuSet::from_iter([CpuId(cpu)]);
-            let time = ThreadTime { on_cpu_s: 1.0, waiting_s: Some(0.5), ..ThreadTime::default() };
-            ThreadUse { now, time, on_cpu: BTreeMap::from([(CpuId(cpu), 1.0)]) }
-        };
-        let sums = Sums::of([of(0), of(1)].into_iter());
-        assert_eq!(sums.may_run_on, Some("0-1".parse().unwrap()));
-        assert_eq!((sums.threads, sums.time.waiting_s), (2, Some(1.0)));
-        assert_eq!(sums.on_cpu.len(), 2);
-        assert_eq!(Sums::of(std::iter::empty()).may_run_on, None);
-    }
 }

@@ -45,6 +45,10 @@ struct Script {
     /// What the scheduler counts as waiting; none: this kernel counts nothing.
     counted_wait_s: Option<f64>,
     competitors: u32,
+    /// Its state where it is neither runnable nor blocked; none: asleep.
+    held: Option<char>,
+    /// The version of cgroups by which it is frozen.
+    frozen: Option<u8>,
     quota: Option<Quota>,
     major_faults: u64,
     swapped_kib: u64,
@@ -83,8 +87,9 @@ impl KernelTree {
         let idle = |cpu: CpuId| format!("cpu{cpu} 0 0 0 0 0 0 0 0 0 0\n");
         let stat: String = machine.cpus().iter().map(|cpu| idle(cpu.id)).collect();
         write(roots.proc.join("stat"), &stat);
-        let group = match script.quota {
-            Some(Quota { version: 1, .. }) => "4:cpu:/batch.slice\n0::/\n",
+        let group = match (script.quota, script.frozen) {
+            (Some(Quota { version: 1, .. }), _) => "4:cpu:/batch.slice\n0::/\n",
+            (_, Some(1)) => "6:freezer:/batch.slice\n0::/\n",
             _ => "0::/batch.slice\n",
         };
         write(roots.proc.join("7/cgroup"), group);
@@ -107,7 +112,9 @@ impl KernelTree {
             let line = format!("{} {} 9\n", ns(script.on_cpu_s), ns(wait_s));
             write(task.join("schedstat"), &line);
         }
-        write(task.join("status"), "Name:\tsolver\nCpus_allowed_list:\t0\n");
+        let tracer = if script.held == Some('t') { 100 } else { 0 };
+        let status = format!("Name:\tsolver\nTracerPid:\t{tracer}\nCpus_allowed_list:\t0\n");
+        write(task.join("status"), &status);
         write(
             own.join("status"),
             &format!("Uid:\t0\t0\t0\t0\nVmSwap:\t{} kB\n", script.swapped_kib),
@@ -154,6 +161,18 @@ impl KernelTree {
     }
 
     fn group(&self, script: &Script, share: f64) {
+        let files: &[(&str, &str)] = match script.frozen {
+            Some(1) => &[
+                ("freezer/batch.slice/freezer.state", "FROZEN\n"),
+                ("freezer/batch.slice/freezer.self_freezing", "1\n"),
+            ],
+            Some(_) => &[
+                ("batch.slice/cgroup.freeze", "1\n"),
+                ("batch.slice/cgroup.events", "populated 1\nfrozen 1\n"),
+            ],
+            None => &[],
+        };
+        files.iter().for_each(|(name, text)| write(self.roots.cgroup.join(name), text));
         let periods = (100.0 * share) as u64;
         let Some(Quota { version, cpus, throttled_s }) = script.quota else {
             return fs::create_dir_all(self.roots.cgroup.join("batch.slice")).unwrap();
@@ -188,7 +207,7 @@ impl KernelTree {
         let state = match place {
             place if place < runnable => 'R',
             place if place < runnable + of_turn(script.blocked_s) => 'D',
-            _ => 'S',
+            _ => script.held.unwrap_or('S'),
         };
         let stat = self.roots.proc.join("7/task/7/stat");
         let line = fs::read_to_string(&stat).unwrap();
@@ -361,6 +380,37 @@ fn twenty_seeded_programs_are_slow_for_the_reason_that_is_named() {
             assert!((0.05..=1.0).contains(&first.lost.share()), "{what} {seed}: {first:?}");
             assert!(!first.advice.is_empty(), "{what} {seed}");
         }
+    }
+}
+
+/// For 9 of 10 s, and as the kernel shows each: a frozen thread is in one sleep or the other.
+#[test]
+fn a_program_that_somebody_holds_still_is_told_who_does_and_how_it_goes_on() {
+    let machine = machine("xeon-x5365");
+    let by = |held: char, frozen: Option<u8>| Script {
+        on_cpu_s: 1.0,
+        competitors: 1,
+        held: Some(held),
+        frozen,
+        ..busy()
+    };
+    let stopped = ("stopped by a signal", CauseKind::Stopped);
+    let traced = ("held by a debugger", CauseKind::HeldByTracer);
+    let frozen = ("frozen", CauseKind::Frozen);
+    for ((what, kind), script, command, named) in [
+        (stopped, by('T', None), "kill -CONT 7", "Stopped"),
+        (traced, by('t', None), "ps -fp 100", "solver (100)"),
+        (frozen, by('D', Some(1)), "echo THAWED > ", "/batch.slice"),
+        (frozen, by('S', Some(2)), "echo 0 > ", "/batch.slice"),
+    ] {
+        let found = diagnosed(&machine, &script);
+        let first = found.causes.first().unwrap_or_else(|| panic!("{what}: {found:?}"));
+        assert_eq!((first.kind, found.causes.len()), (kind, 1), "{what}: {found:?}");
+        assert!((first.lost.share() - 0.9).abs() < 0.01, "{what}: {first:?}");
+        assert!(first.advice[0].command.contains(command), "{what}: {first:?}");
+        assert!(first.found.contains(named), "{what}: {first:?}");
+        assert!(found.unknown.is_empty(), "{what}: {found:?}");
+        assert!(!found.verdict.contains("slept"), "{what}: {}", found.verdict);
     }
 }
 

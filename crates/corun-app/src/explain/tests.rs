@@ -45,6 +45,7 @@ pub(super) fn calm() -> ProgramFacts {
             predicted: Some(PredictedFactors { cache: 1.0, hardware_threads: 1.0, memory: 1.0 }),
             ..CacheFacts::default()
         },
+        standstill: StandstillFacts::default(),
         wakeups: WakeupFacts::default(),
     }
 }

@@ -10,7 +10,7 @@ use corun_machine::CpuSet;
 
 use super::stat::Stat;
 use super::thread::{LINE_BYTES, is_gone, line_of};
-use crate::Roots;
+use crate::{Roots, files};
 
 /// To so many bytes the kernel cuts the name of a process.
 const NAME_BYTES: usize = 15;
@@ -146,6 +146,19 @@ impl Process {
         u64::from_str_radix(status_field(&status, "CapEff:")?, 16).ok()
     }
 
+    /// The process that traces a thread of it, as a debugger does.
+    pub fn thread_tracer(&self, tid: u32) -> Option<u32> {
+        let status = files::text(&self.folder.join(format!("task/{tid}/status")))?;
+        let tracer: u32 = status_field(&status, "TracerPid:")?.parse().ok()?;
+        (tracer != 0).then_some(tracer)
+    }
+
+    /// May this process send signals to it? Not where it is gone.
+    pub fn may_be_signalled(&self) -> bool {
+        let pid = rustix::process::Pid::from_raw(self.pid.cast_signed());
+        pid.is_some_and(|pid| rustix::process::test_kill_process(pid).is_ok())
+    }
+
     /// Does a filter say which system calls it may make (seccomp)? None where the kernel does not say.
     pub fn is_filtered(&self) -> Option<bool> {
         Some(status_field(&self.status()?, "Seccomp:")? != "0")
@@ -203,7 +216,7 @@ impl Process {
     }
 
     fn status(&self) -> Option<String> {
-        fs::read_to_string(self.folder.join("status")).ok()
+        files::text(&self.folder.join("status"))
     }
 }
 

@@ -14,7 +14,7 @@ const INDENT: &str = "      ";
 pub(super) fn text(facts: &ProgramFacts, diagnosis: &Diagnosis) -> String {
     let mut text = wrapped(&diagnosis.verdict, "");
     let looked = format!(
-        "Followed {} of {} for {:.1} s: {:.2} s on CPUs, {} waiting for one, {:.2} s blocked, {:.2} s asleep.",
+        "Followed {} of {} for {:.1} s: {:.2} s on CPUs, {} waiting for one, {:.2} s blocked, {:.2} s asleep{}.",
         counted(facts.threads, "thread"),
         if facts.pids.len() == 1 {
             "1 process".to_owned()
@@ -26,6 +26,7 @@ pub(super) fn text(facts: &ProgramFacts, diagnosis: &Diagnosis) -> String {
         facts.time.waiting_s.map_or("-".to_owned(), |waited| format!("{waited:.2} s")),
         facts.time.blocked_s,
         facts.time.asleep_s,
+        held(facts),
     );
     text.push_str(&wrapped(&looked, ""));
     if !diagnosis.causes.is_empty() {
@@ -36,6 +37,10 @@ pub(super) fn text(facts: &ProgramFacts, diagnosis: &Diagnosis) -> String {
     }
     diagnosis.far_partner.iter().for_each(|partner| text.push_str(&of_partner(partner)));
     let of_cause = |cause: &Cause| {
+        // Whether it goes on is no question of how much.
+        if is_held(cause.kind) {
+            return None;
+        }
         let lacks_cpu =
             matches!(cause.kind, CauseKind::WaitingForCpu | CauseKind::ThrottledByQuota);
         cause.advice.iter().find_map(|advice| measure(lacks_cpu, advice, facts))
@@ -54,6 +59,22 @@ pub(super) fn text(facts: &ProgramFacts, diagnosis: &Diagnosis) -> String {
         one.advice.iter().for_each(|advice| text.push_str(&of_advice(advice)));
     }
     text
+}
+
+fn is_held(kind: CauseKind) -> bool {
+    matches!(kind, CauseKind::Stopped | CauseKind::HeldByTracer | CauseKind::Frozen)
+}
+
+/// For how long somebody held it still, where somebody did.
+fn held(facts: &ProgramFacts) -> String {
+    let time = &facts.time;
+    let parts = [
+        (time.stopped_s, "stopped"),
+        (time.traced_s, "held by a tracer"),
+        (time.frozen_s, "frozen"),
+    ];
+    let parts = parts.iter().filter(|(seconds, _)| *seconds > 0.0);
+    parts.map(|(seconds, what)| format!(", {seconds:.2} s {what}")).collect()
 }
 
 fn of_cause(number: usize, cause: &Cause) -> String {
