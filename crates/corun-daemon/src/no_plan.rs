@@ -12,7 +12,7 @@ const SETTLED_LOOKS: u32 = 3;
 pub enum NoPlan {
     /// No process belongs to any of the programs.
     NobodyThere,
-    /// The policy places threads at most, and the machine has one last-level cache.
+    /// The policy places threads at most, and the machine has one last-level cache and one type of core.
     OneCache,
     /// The policy leaves all to the kernel.
     NoPolicy,
@@ -133,7 +133,8 @@ struct Circumstances {
     places_alone: bool,
     goes_by_counters: bool,
     goes_by_profiles: bool,
-    llcs: usize,
+    /// Is one place as good as another, but for neighbours in private caches?
+    has_one_cache: bool,
     /// Is there any thread in care, one that may run on several CPUs, one that runs, one of which something is counted, and
     /// one with a stored profile?
     has_threads: bool,
@@ -174,12 +175,14 @@ impl Circumstances {
 
     /// Those of the policy and the machine alone.
     fn of_policy(host: &Host) -> Self {
-        Self::of_needs(host.needs(), host.machine().llcs().len())
+        let machine = host.machine();
+        let has_one_cache = machine.llcs().len() == 1 && machine.core_types().len() == 1;
+        Self::of_needs(host.needs(), has_one_cache)
     }
 
     /// One that controls nothing is no policy that could act.
-    fn of_needs<'a>(all: impl Iterator<Item = &'a Needs>, llcs: usize) -> Self {
-        let mut own = Self { llcs, places_alone: true, ..Self::default() };
+    fn of_needs<'a>(all: impl Iterator<Item = &'a Needs>, has_one_cache: bool) -> Self {
+        let mut own = Self { has_one_cache, places_alone: true, ..Self::default() };
         for needs in all {
             own.has_policy |= !needs.controls.is_empty();
             let places =
@@ -194,7 +197,7 @@ impl Circumstances {
     fn reason(&self) -> Option<NoPlan> {
         let reasons = [
             (NoPlan::NobodyThere, !self.has_threads),
-            (NoPlan::OneCache, self.places_alone && self.llcs == 1),
+            (NoPlan::OneCache, self.places_alone && self.has_one_cache),
             (NoPlan::NoPolicy, !self.has_policy),
             (NoPlan::AllPinned, !self.has_movable),
             (NoPlan::Uncounted, self.goes_by_counters && self.has_running && !self.has_counted),
@@ -275,7 +278,7 @@ mod tests {
             places_alone: true,
             goes_by_counters: true,
             goes_by_profiles: true,
-            llcs: 2,
+            has_one_cache: false,
             has_threads: true,
             has_movable: true,
             has_running: true,
@@ -295,7 +298,7 @@ mod tests {
             (NoPlan::Uncounted, |one| one.has_counted = false),
             (NoPlan::AllPinned, |one| one.has_movable = false),
             (NoPlan::NoPolicy, |one| one.has_policy = false),
-            (NoPlan::OneCache, |one| one.llcs = 1),
+            (NoPlan::OneCache, |one| one.has_one_cache = true),
             (NoPlan::NobodyThere, |one| one.has_threads = false),
         ];
         let mut all = fine();
@@ -315,7 +318,7 @@ mod tests {
         let of = |name: &str| {
             let mut policies = corun_app::build_policies(name, 1).unwrap();
             let needs: Vec<Needs> = policies.iter_mut().map(|one| one.needs()).collect();
-            let found = Circumstances::of_needs(needs.iter(), 2);
+            let found = Circumstances::of_needs(needs.iter(), false);
             Circumstances { has_threads: true, has_movable: true, has_profiled: true, ..found }
         };
         assert_eq!(of("linux-default").reason(), Some(NoPlan::NoPolicy));
@@ -325,7 +328,7 @@ mod tests {
 
     #[test]
     fn what_does_not_matter_is_no_reason() {
-        let partitions = Circumstances { places_alone: false, llcs: 1, ..fine() };
+        let partitions = Circumstances { places_alone: false, has_one_cache: true, ..fine() };
         assert_eq!(partitions.reason(), None);
         let by_profiles = Circumstances { goes_by_counters: false, has_counted: false, ..fine() };
         assert_eq!(by_profiles.reason(), None);

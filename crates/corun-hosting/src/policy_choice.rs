@@ -12,9 +12,19 @@ use crate::Counters;
 
 /// The name that stands for the policy that what is here allows.
 pub const AUTO_POLICY: &str = "auto";
-/// Go by hardware counters, the best first by the ranking (docs/studies/ranking.md). `corun` refuses machines of several core
-/// types.
+/// Go by hardware counters, the best first by the ranking (docs/studies/ranking.md).
 const MEASURING: [&str; 2] = ["corun", "dio"];
+/// For machines of several core types, the best first by the runs that docs/asymmetric.md has. The second counts nothing.
+const ON_SEVERAL_CORE_TYPES: [(&str, &str); 2] = [
+    (
+        "equal-progress",
+        "the machine has cores of several types, and what it goes by is counted here",
+    ),
+    (
+        "rr",
+        "the machine has cores of several types, and nothing here counts what a policy that measures goes by",
+    ),
+];
 /// Goes by stored profiles, and needs nothing else.
 const BY_PROFILES: &str = "di";
 /// Last-level caches from which on it matters under which of them a thread runs.
@@ -30,27 +40,37 @@ pub struct ChosenPolicy {
 }
 
 /// The policy that what is here allows: the best that measures, does not refuse the machine and has the counters it needs,
-/// else one by stored profiles. On a machine with one last-level cache ([`Machine::llcs`]) none, since wherever threads are
-/// placed they share it.
+/// else one by stored profiles. On a machine of several core types one that shares the big cores out. On any other machine with
+/// one last-level cache ([`Machine::llcs`]) none, since wherever threads are placed they share it.
 ///
 /// # Errors
 /// None that a registry with these policies has.
 pub fn choose_policy(roots: &Roots, machine: &Machine, counters: Counters) -> Result<ChosenPolicy> {
+    for (name, why) in ON_SEVERAL_CORE_TYPES {
+        if can_run(roots, machine, counters, name)? {
+            return Ok(ChosenPolicy { name, why });
+        }
+    }
     if machine.llcs().len() < SEVERAL {
         let why = "the machine has one last-level cache, which all share wherever they are placed";
         return Ok(ChosenPolicy { name: NO_POLICY, why });
     }
     for name in MEASURING {
-        let policies = corun_app::build_policies(name, 1)?;
-        let is_fit = policies.iter().all(|policy| policy.unfit_for(machine).is_none());
-        let needed: Vec<CounterKind> =
-            policies.iter().flat_map(|policy| policy.needs().counters).collect();
-        if is_fit && are_counted(roots, counters, &needed) {
+        if can_run(roots, machine, counters, name)? {
             return Ok(ChosenPolicy { name, why: "what it goes by is counted here" });
         }
     }
     let why = "nothing here counts what a policy that measures goes by";
     Ok(ChosenPolicy { name: BY_PROFILES, why })
+}
+
+/// Does the policy not refuse the machine, and is all counted that it goes by?
+fn can_run(roots: &Roots, machine: &Machine, counters: Counters, name: &str) -> Result<bool> {
+    let policies = corun_app::build_policies(name, 1)?;
+    let is_fit = policies.iter().all(|policy| policy.unfit_for(machine).is_none());
+    let needed: Vec<CounterKind> =
+        policies.iter().flat_map(|policy| policy.needs().counters).collect();
+    Ok(is_fit && (needed.is_empty() || are_counted(roots, counters, &needed)))
 }
 
 /// Is all of that counted?
@@ -102,12 +122,28 @@ mod tests {
     }
 
     #[test]
-    fn dio_is_chosen_where_cores_are_of_several_types() {
+    fn big_cores_are_shared_out_where_cores_are_of_several_types() {
         let nowhere = Roots::below(std::path::Path::new("/nonexistent"));
-        let machine = corun_machine::preset("odroid-4b4s").unwrap();
-        assert!(machine.llcs().len() > 1 && machine.core_types().len() > 1);
-        assert_eq!(choose_policy(&nowhere, &machine, Counters::Model).unwrap().name, "dio");
-        assert_eq!(choose_policy(&nowhere, &machine, Counters::Auto).unwrap().name, "di");
+        for (name, llcs) in
+            [("core-i9-12900k", 1), ("juno-2b4s", 2), ("odroid-4b4s", 2), ("quickia-2b2s", 3)]
+        {
+            let machine = corun_machine::preset(name).unwrap();
+            assert_eq!(machine.llcs().len(), llcs, "{name}");
+            let chosen = |counters| choose_policy(&nowhere, &machine, counters).unwrap().name;
+            assert_eq!(chosen(Counters::Model), "equal-progress", "{name}");
+            assert_eq!(chosen(Counters::Auto), "rr", "{name}");
+            assert_eq!(chosen(Counters::Profiles), "rr", "{name}");
+        }
+    }
+
+    /// A host refuses a policy that was not evaluated as live, and auto names it to nobody's request.
+    #[test]
+    fn what_is_chosen_by_itself_was_evaluated_as_live() {
+        let chosen = ON_SEVERAL_CORE_TYPES.map(|(name, _)| name);
+        for name in chosen.into_iter().chain(MEASURING).chain([BY_PROFILES, NO_POLICY]) {
+            let entry = corun_policy::registry().iter().find(|entry| entry.name == name).unwrap();
+            assert!(matches!(entry.live, corun_policy::LiveForm::Evaluated { .. }), "{name}");
+        }
     }
 
     #[test]

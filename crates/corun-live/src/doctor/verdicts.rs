@@ -245,6 +245,6 @@ fn placing(facts: &Facts) -> Judged {
 fn note(facts: &Facts, kind: PolicyKind, needs: &Needs) -> Option<String> {
     let shape = facts.shape.as_ref()?;
     let places = needs.controls.contains(&ActionKind::Place);
-    (kind == PolicyKind::Placement && places && shape.llcs == 1)
+    (kind == PolicyKind::Placement && places && shape.llcs == 1 && shape.core_types.len() < 2)
         .then(|| "there is one last-level cache: who is placed where changes little".to_owned())
 }
