@@ -85,6 +85,13 @@ fn predicted_machine(name: &str) -> Outcome<Machine> {
         }
         tell("not calibrated: such figures are assumed; corun calibrate measures them");
     }
+    if machine.bandwidth_domains().is_empty() {
+        let what = "no bandwidth limits known: programs are predicted to share memory as if it had no limits";
+        tell(format_args!(
+            "{}: {what}; [[bandwidth]] in the machine file has them",
+            machine.name()
+        ));
+    }
     Ok(machine)
 }
 

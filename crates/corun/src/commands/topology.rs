@@ -31,6 +31,10 @@ pub(super) fn run(arguments: &TopologyArgs) -> Outcome<String> {
             Ok(text)
         }
         TreeFormat::Json => json(&Drawn { machine: machine.document(), may_use: reach }),
+        // As `--machine this` has it: whoever reads a file without figures of memory would predict that nobody shares any.
+        TreeFormat::Toml if arguments.machine.is_none() => {
+            Ok(machine.with_assumed_memory().map_err(Failure::failed)?.to_toml())
+        }
         TreeFormat::Toml => Ok(machine.to_toml()),
     }
 }

@@ -55,6 +55,12 @@ fn a_tree_below_a_root_is_discovered() {
         ("cpu0/topology/physical_package_id", "0\n"),
         ("cpu1/topology/core_id", "1\n"),
         ("cpu1/topology/physical_package_id", "0\n"),
+        ("cpu0/cache/index0/level", "3\n"),
+        ("cpu0/cache/index0/type", "Unified\n"),
+        ("cpu0/cache/index0/size", "8192K\n"),
+        ("cpu0/cache/index0/coherency_line_size", "64\n"),
+        ("cpu0/cache/index0/ways_of_associativity", "16\n"),
+        ("cpu0/cache/index0/shared_cpu_list", "0-1\n"),
     ] {
         let path = fixture.path(&format!("{cpu}/{file}"));
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -62,6 +68,19 @@ fn a_tree_below_a_root_is_discovered() {
     }
     let document = fixture.run(&["topology", "--root", "root", "--format", "json"]).json();
     assert_eq!((&document["packages"], &document["cpus"]), (&1.into(), &2.into()));
+    // As a file it has what is assumed of memory: else nobody would be predicted to slow another one down by traffic.
+    let file = fixture.run(&["topology", "--root", "root", "--format", "toml"]).done();
+    assert!(file.contains("# Assumed: memory bandwidth is unknown: "), "{file}");
+    fixture.write("root.toml", &file);
+    let apps = ["predict", "--apps", "kernel-triad,kernel-triad", "--place", "0,1", "--machine"];
+    let ended = fixture.run(&[&apps[..], &["root.toml", "--format", "json"]].concat());
+    assert!(!ended.stderr().contains("no bandwidth limits known"), "{}", ended.stderr());
+    assert!(ended.json()["slowdown"][0].as_f64().unwrap() > 1.05);
+    let bare = file.split("[[bandwidth]]").next().unwrap();
+    let objects = file.find("[[object]]").map(|place| &file[place..]).unwrap_or_default();
+    fixture.write("bare.toml", &format!("{bare}{objects}"));
+    let ended = fixture.run(&[&apps[..], &["bare.toml"]].concat());
+    assert!(ended.stderr().contains("no bandwidth limits known"), "{}", ended.stderr());
     std::fs::create_dir(fixture.path("empty")).unwrap();
     fixture.run(&["topology", "--root", "empty"]).refused(&["empty", "sys/"]);
 }
