@@ -68,6 +68,8 @@ struct Reader {
     cpus: CpuSet,
     /// CPUs that the machine has, on line or not.
     complete: CpuSet,
+    /// CPUs that programs may use; none where the file does not tell.
+    allowed: Option<CpuSet>,
     nodes: Vec<(CpuSet, ObjectSpec)>,
     /// CPUs, name and clock of each kind of core.
     kinds: Vec<(CpuSet, String, Option<f64>)>,
@@ -77,13 +79,16 @@ struct Reader {
 impl Reader {
     fn object(&mut self, node: Node<'_, '_>) -> Result<(), String> {
         let Some(set) = node.attribute("cpuset") else { return Ok(()) };
-        let cpus = cpu_set(set)?;
+        let cpus = self.allowed_of(cpu_set(set)?);
         let os_index = number(node, "os_index")?;
         let kind = node.attribute("type").unwrap_or_default();
         let mut spec = match kind {
             "Machine" => {
                 if let Some(complete) = node.attribute("complete_cpuset") {
                     self.complete = cpu_set(complete)?;
+                }
+                if let Some(allowed) = node.attribute("allowed_cpuset") {
+                    self.allow(&cpus, cpu_set(allowed)?);
                 }
                 return Ok(());
             }
@@ -118,6 +123,26 @@ impl Reader {
             self.pieces.push(Piece { cpus, spec });
         }
         Ok(())
+    }
+
+    /// Of all CPUs that are on line these may be used. The others are to programs as those off line.
+    fn allow(&mut self, online: &CpuSet, allowed: CpuSet) {
+        let barred: CpuSet = online.iter().filter(|cpu| !allowed.contains(*cpu)).collect();
+        if !barred.is_empty() {
+            self.warnings.insert(format!(
+                "whoever wrote the file might not use {}: the machine is what is left, and these count as off line",
+                barred.in_words()
+            ));
+            self.complete.extend(barred.iter());
+        }
+        self.allowed = Some(allowed);
+    }
+
+    fn allowed_of(&self, cpus: CpuSet) -> CpuSet {
+        match &self.allowed {
+            Some(allowed) => cpus.intersection(allowed),
+            None => cpus,
+        }
     }
 
     fn kinds(&mut self, root: Node<'_, '_>) {

@@ -33,6 +33,24 @@ fn both_versions_of_the_format_are_the_same_machine() {
     assert_eq!(old.spec().objects, machine.spec().objects);
 }
 
+/// As a container of the upper package writes it, that has one thread of a core fewer.
+#[test]
+fn cpus_that_are_not_allowed_are_none_of_the_machine() {
+    for text in [VERSION_2, VERSION_1] {
+        let (before, after) = text.split_once("allowed_cpuset=\"").unwrap();
+        let after = after.split_once('"').unwrap().1;
+        let machine = read(&format!("{before}allowed_cpuset=\"0x00000070\"{after}"));
+        assert_eq!(machine.cpu_set().to_string(), "4-6");
+        assert_eq!((machine.packages().len(), machine.cores().len()), (1, 2));
+        assert_eq!(machine.spec().offline_cpus.to_string(), "0-3,7");
+        let told = machine.warnings().iter().any(|one| one.contains("CPUs 0-3,7"));
+        assert!(told, "{:?}", machine.warnings());
+        assert!(read(text).spec().offline_cpus.is_empty());
+    }
+    let none = VERSION_2.replace("allowed_cpuset=\"0x000000ff\"", "allowed_cpuset=\"0x0\"");
+    assert!(refused(&none).contains("found no CPU"), "{}", refused(&none));
+}
+
 #[test]
 fn distances_come_in_the_order_of_node_numbers() {
     let of = |kind: u32, values: &str| {
