@@ -18,8 +18,7 @@ pub fn online_file(roots: &Roots) -> PathBuf {
 /// The kernel's answer, with the file; [`io::ErrorKind::InvalidData`] when it is no list of CPUs.
 pub fn online_cpus(roots: &Roots) -> io::Result<CpuSet> {
     let file = online_file(roots);
-    let text = std::fs::read_to_string(&file)?;
-    text.trim().parse().map_err(|error| {
+    files::read(&file)?.parse().map_err(|error| {
         io::Error::new(io::ErrorKind::InvalidData, format!("{}: {error}", file.display()))
     })
 }

@@ -68,6 +68,12 @@ pub(super) fn online(root: &Root, facts: &mut Facts) -> Result<(CpuSet, CpuSet),
     let folders: Vec<u32> =
         root.numbered(CPU, "cpu").into_iter().filter(|&n| n <= MAX_CPU).collect();
     let listed = root.cpus(CPU, &["online"], &[]).filter(|set| !set.is_empty());
+    if listed.is_none() && root.exists(&format!("{CPU}/online")) {
+        facts.warn(
+            "the kernel's list of on-line CPUs (cpu/online) is empty or cannot be read: all CPUs count as on line that \
+             nothing else shows to be off line",
+        );
+    }
     let mut online = CpuSet::new();
     let mut offline = CpuSet::new();
     let told = |cpu: u32| root.is_dir(&format!("{CPU}/cpu{cpu}/topology"));

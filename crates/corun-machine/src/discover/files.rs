@@ -19,12 +19,13 @@ impl Root {
     }
 
     fn bytes(&self, path: &str, limit: u64) -> Option<Vec<u8>> {
-        let file = fs::File::open(self.0.join(path)).ok()?;
-        if !file.metadata().ok()?.is_file() {
+        let path = self.0.join(path);
+        // Before it is opened: opening a pipe waits for who writes to it.
+        if !fs::metadata(&path).ok()?.is_file() {
             return None;
         }
         let mut bytes = Vec::new();
-        file.take(limit).read_to_end(&mut bytes).ok()?;
+        fs::File::open(path).ok()?.take(limit).read_to_end(&mut bytes).ok()?;
         Some(bytes)
     }
 
@@ -55,6 +56,10 @@ impl Root {
 
     pub(super) fn number<T: std::str::FromStr>(&self, path: &str) -> Option<T> {
         self.text(path)?.parse().ok()
+    }
+
+    pub(super) fn exists(&self, path: &str) -> bool {
+        self.0.join(path).exists()
     }
 
     pub(super) fn is_dir(&self, path: &str) -> bool {

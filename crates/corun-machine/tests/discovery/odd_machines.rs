@@ -141,6 +141,31 @@ fn an_old_kernel_with_masks_alone_and_cpus_off_line() {
     assert_eq!(machine.spec().offline_cpus.to_string(), "1,3");
 }
 
+/// A tree that was not captured whole, or that somebody else made.
+#[test]
+fn a_list_of_on_line_cpus_that_says_nothing_is_told_and_none_hangs() {
+    let files = [
+        ("sys/devices/system/cpu/cpu0/topology/core_id", "0"),
+        ("sys/devices/system/cpu/cpu1/topology/core_id", "1"),
+    ];
+    let list = "sys/devices/system/cpu/online";
+    let is_told = |machine: &Machine| warned(machine, "list of on-line CPUs (cpu/online) is empty");
+    for text in ["", "\n", "garbage", "0-\u{0}"] {
+        let machine = machine(&[&files[..], &[(list, text)]].concat());
+        assert!(is_told(&machine), "{text:?}: {:?}", machine.warnings());
+        assert_eq!(machine.cpu_set().to_string(), "0-1");
+    }
+    let whole = machine(&[&files[..], &[(list, "0")]].concat());
+    assert!(!is_told(&whole) && !is_told(&machine(&files)));
+    let folder = root(&files);
+    let list = folder.path().join(list);
+    assert!(std::process::Command::new("mkfifo").arg(&list).status().unwrap().success());
+    assert!(is_told(&discover(folder.path()).unwrap()));
+    std::fs::remove_file(&list).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", &list).unwrap();
+    assert!(is_told(&discover(folder.path()).unwrap()));
+}
+
 #[test]
 fn packages_without_numbers_are_told_apart_by_their_siblings() {
     let machine = machine(&[
