@@ -7,6 +7,7 @@ mod watch;
 
 use std::fs::File;
 use std::io::{self, BufWriter};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -210,16 +211,51 @@ fn sink(arguments: &StatArgs) -> Outcome<Box<dyn io::Write>> {
         Some(path) => {
             let file =
                 File::create(path).with_context(|| format!("cannot write {}", path.display()));
-            Box::new(BufWriter::new(file?))
+            Box::new(BufWriter::new(NamedFile { file: file?, path: path.clone() }))
         }
         None if arguments.command.is_empty() => Box::new(io::stdout()),
         None => Box::new(BufWriter::new(io::stderr())),
     })
 }
 
+/// A file whose name stands in its errors.
+struct NamedFile {
+    file: File,
+    path: PathBuf,
+}
+
+impl NamedFile {
+    fn named(&self, error: io::Error) -> io::Error {
+        io::Error::new(error.kind(), format!("cannot write {}: {error}", self.path.display()))
+    }
+}
+
+impl io::Write for NamedFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes);
+        written.map_err(|error| self.named(error))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let flushed = self.file.flush();
+        flushed.map_err(|error| self.named(error))
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::split;
+    use std::io::Write as _;
+
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_told_with_the_file() {
+        let path = PathBuf::from("/dev/full");
+        let file = File::options().write(true).open(&path).unwrap();
+        let mut out = BufWriter::new(NamedFile { file, path });
+        let error = out.write_all(b"a line\n").and_then(|()| out.flush()).unwrap_err();
+        assert!(error.to_string().starts_with("cannot write /dev/full: No space left"), "{error}");
+    }
 
     #[test]
     fn commas_within_slashes_part_nothing() {
