@@ -10,11 +10,15 @@ use axum::response::{IntoResponse, Response};
 use corun_http::Standing;
 use subtle::ConstantTimeEq;
 
+use crate::api::{Failure, Part};
+
 /// The page loads nothing but its own two files, and talks to its own server alone.
 const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
                               img-src 'self' data:; base-uri 'none'; form-action 'none'; \
                               frame-ancestors 'none'";
 
+/// Bytes of a path and its query at most. The page's own are short.
+const MOST_PATH_BYTES: usize = 8 << 10;
 /// Random bytes of a token.
 const TOKEN_BYTES: usize = 16;
 
@@ -114,6 +118,10 @@ pub(crate) async fn guard(State(access): State<Access>, request: Request, next: 
 }
 
 fn refusal(access: &Access, request: &Request) -> Option<Response> {
+    if request.uri().path_and_query().is_some_and(|path| path.as_str().len() > MOST_PATH_BYTES) {
+        let why = format!("found a path of more than {MOST_PATH_BYTES} bytes");
+        return Some(refused(StatusCode::URI_TOO_LONG, &why));
+    }
     let headers = request.headers();
     let host = headers.get(HOST).and_then(|value| value.to_str().ok());
     if !host.is_some_and(|host| access.is_own_host(host)) {
@@ -151,8 +159,7 @@ fn opened_by_link(access: &Access, request: &Request) -> Option<Response> {
 }
 
 fn refused(status: StatusCode, why: &str) -> Response {
-    (status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], format!("corun: {why}\n"))
-        .into_response()
+    Failure::new(Part::Request, why).with_status(status).into_response()
 }
 
 #[cfg(test)]

@@ -159,6 +159,7 @@ fn router(desk: Arc<Desk>, access: Access) -> Router {
         .route("/icon.svg", get(assets::icon))
         .merge(api::routes())
         .fallback(api::unknown)
+        .method_not_allowed_fallback(api::other_method)
         .layer(DefaultBodyLimit::max(MOST_BODY_BYTES))
         .layer(from_fn_with_state(access, access::guard))
         .with_state(desk)

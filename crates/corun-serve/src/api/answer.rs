@@ -116,3 +116,10 @@ pub(crate) async fn unknown() -> Failure {
         .hint("/, /api/v1/openapi.json")
         .with_status(StatusCode::NOT_FOUND)
 }
+
+/// A path that there is, asked by another method than it takes.
+pub(crate) async fn other_method() -> Failure {
+    Failure::new(Part::Request, "this path takes another method")
+        .hint("/api/v1/openapi.json")
+        .with_status(StatusCode::METHOD_NOT_ALLOWED)
+}

@@ -26,8 +26,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::WatchStream;
 
-pub(crate) use self::answer::unknown;
-use self::answer::{Failure, Part};
+pub(crate) use self::answer::{Failure, Part, other_method, unknown};
 use self::question::Scenarios;
 use crate::ServeOptions;
 

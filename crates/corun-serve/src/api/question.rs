@@ -93,6 +93,14 @@ impl Desk {
                 if name == THIS_MACHINE {
                     return find_machine(name).map_err(Failure::of(Part::Machine));
                 }
+                // The page says so of any path, and so not whether the file is there.
+                if name.contains('/') || name.ends_with(".toml") || name.ends_with(".xml") {
+                    let why =
+                        format!("`{name}` is a file, and the page reads no files of this machine");
+                    return Err(Failure::new(Part::Machine, why)
+                        .hint("the text of the file, as {\"file\": \"..\"}: Own file in the page")
+                        .hint("corun serve --machine FILE"));
+                }
                 preset(name).map_err(wrong)
             }
         }

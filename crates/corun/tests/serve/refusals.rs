@@ -25,6 +25,7 @@ fn only_who_has_the_token_and_asks_this_server_is_answered() {
     ] {
         let refused = http::get(at, session, &headers);
         assert_eq!(refused.status, 401, "{why}");
+        assert!(refused.body.starts_with("{\"error\":{"), "{why}: {}", refused.body);
         assert!(refused.body.contains("no token"), "{why}: {}", refused.body);
     }
     // A name that was made to point here, and a page from elsewhere.
@@ -48,6 +49,19 @@ fn only_who_has_the_token_and_asks_this_server_is_answered() {
     }
     assert_eq!(http::get(at, "/?token=0", &[]).status, 401);
     assert_eq!(http::get(at, "/etc/passwd", &[with_token]).status, 404);
+    // Whatever is refused is refused as a document.
+    let long = format!("/?{}", "x".repeat(20_000));
+    for (refused, status) in [
+        (http::get(at, session, &[with_token, ("Host", "corun.example:80")]), 421),
+        (http::get(at, session, &[with_token, elsewhere]), 403),
+        (http::post(at, session, &[with_token], "{}"), 405),
+        (http::get(at, "/api/v1/predict", &[with_token]), 405),
+        (http::get(at, &long, &[with_token]), 414),
+    ] {
+        assert_eq!(refused.status, status, "{}", refused.body);
+        let fault: serde_json::Value = serde_json::from_str(&refused.body).unwrap();
+        assert_eq!(fault["error"]["part"], "request", "{fault}");
+    }
 }
 
 #[test]
@@ -75,7 +89,7 @@ fn bad_questions_are_refused_where_they_are_wrong() {
             "predict",
             json!({ "question": question("machines/i7-2600.toml", &["sort"]) }),
             "machine",
-            "machines/",
+            "reads no files of this machine",
         ),
         ("predict", json!({ "question": on(&["srot"]) }), "programs", "near it: sort"),
         ("predict", json!({ "question": on(&["sort"; 9]) }), "programs", "8 CPUs"),
