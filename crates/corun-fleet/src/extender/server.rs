@@ -5,16 +5,17 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use corun_app::{Cancel, Result, tell};
 use corun_http::{Allowance, Connections, STRANGERS, Standing, Times};
-use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::body::{Bytes, Incoming};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::{Body as _, Bytes, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
+use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
@@ -31,12 +32,23 @@ const TIMES: Times = Times { open: Duration::from_secs(120), last_answer: Durati
 const PAUSE: Duration = Duration::from_millis(100);
 /// Lines of the log that are remembered, so that none is said twice; the oldest are forgotten first.
 const MOST_SAID: usize = 20_000;
+/// Refused requests of which the log tells, in a minute.
+const MOST_REFUSED: usize = 10;
+const MINUTE: Duration = Duration::from_secs(60);
 /// New lines that one answer adds to the log at most.
 const MOST_LINES: usize = 20;
 
 struct Server {
     extender: Extender,
     said: Mutex<Said>,
+    refused: Mutex<Refused>,
+}
+
+/// Requests that were refused in the minute that began then.
+#[derive(Default)]
+struct Refused {
+    since: Option<Instant>,
+    count: usize,
 }
 
 /// Lines of the log.
@@ -70,7 +82,7 @@ impl Said {
 /// # Errors
 /// Where nothing can listen there.
 pub fn serve_extender(extender: Extender, at: SocketAddr, cancel: &Cancel) -> Result {
-    let server = Arc::new(Server { extender, said: Mutex::default() });
+    let server = Arc::new(Server { extender, said: Mutex::default(), refused: Mutex::default() });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async move {
         let listener =
@@ -115,11 +127,20 @@ async fn answer(request: Request<Incoming>, server: &Server) -> Response<Full<By
             (&Method::POST, "/prioritize") => Extender::prioritize,
             _ => return reply(StatusCode::NOT_FOUND, "\"no such path\"".to_owned()),
         };
-    let body =
-        match timeout(BODY_TIME, Limited::new(request.into_body(), MOST_BYTES).collect()).await {
-            Ok(Ok(body)) => body.to_bytes(),
-            _ => return reply(StatusCode::BAD_REQUEST, "\"no whole body\"".to_owned()),
-        };
+    let body = match timeout(BODY_TIME, document(request.into_body())).await {
+        Ok(Ok(body)) => body,
+        Ok(Err(Refusal::TooLong)) => {
+            let said = json!({ "Error": format!("expected a body of at most {MOST_BYTES} bytes") });
+            return reply(StatusCode::PAYLOAD_TOO_LARGE, said.to_string());
+        }
+        Ok(Err(Refusal::NoDocument)) => {
+            let said = json!({ "Error": "no ExtenderArgs: expected a JSON object" });
+            return reply(StatusCode::BAD_REQUEST, said.to_string());
+        }
+        Ok(Err(Refusal::Cut)) | Err(_) => {
+            return reply(StatusCode::BAD_REQUEST, "\"no whole body\"".to_owned());
+        }
+    };
     match question(&server.extender, &body, now_s()) {
         Ok(answer) => {
             let lines = answer.assumed.iter().map(|one| format!("assumed: {one}"));
@@ -128,13 +149,59 @@ async fn answer(request: Request<Incoming>, server: &Server) -> Response<Full<By
         }
         Err(error) => {
             let text = error.report();
-            server.say(&[text.trim().to_owned()]);
-            reply(StatusCode::BAD_REQUEST, serde_json::json!({ "Error": text.trim() }).to_string())
+            server.say_refused(text.trim());
+            reply(StatusCode::BAD_REQUEST, json!({ "Error": text.trim() }).to_string())
         }
     }
 }
 
+/// Why a body is not taken.
+enum Refusal {
+    /// It has more than [`MOST_BYTES`].
+    TooLong,
+    /// It does not begin as a JSON object does.
+    NoDocument,
+    /// The connection ended before.
+    Cut,
+}
+
+/// The bytes of a body. What cannot be one is given up as soon as it shows, before the rest of it is in memory.
+async fn document(mut body: Incoming) -> Result<Vec<u8>, Refusal> {
+    if body.size_hint().lower() > MOST_BYTES as u64 {
+        return Err(Refusal::TooLong);
+    }
+    let mut bytes = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(|_| Refusal::Cut)?.into_data() else { continue };
+        if bytes.len() + data.len() > MOST_BYTES {
+            return Err(Refusal::TooLong);
+        }
+        bytes.extend_from_slice(&data);
+        let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
+        if first.is_some_and(|&first| first != b'{') {
+            return Err(Refusal::NoDocument);
+        }
+    }
+    Ok(bytes)
+}
+
 impl Server {
+    /// Says why a request was refused, so many a minute at most: who asks chooses what the reason quotes.
+    fn say_refused(&self, why: &str) {
+        let Ok(mut refused) = self.refused.lock() else { return };
+        if refused.since.is_none_or(|since| since.elapsed() >= MINUTE) {
+            *refused = Refused { since: Some(Instant::now()), count: 0 };
+        }
+        refused.count += 1;
+        match refused.count {
+            ..=MOST_REFUSED => self.say(&[why.to_owned()]),
+            count if count == MOST_REFUSED + 1 => {
+                tell("more requests are refused: for a minute no more of them are told");
+            }
+            _ => {}
+        }
+    }
+
     /// Says what has not been said before.
     fn say(&self, lines: &[String]) {
         let Ok(mut said) = self.said.lock() else { return };
@@ -154,18 +221,16 @@ mod tests {
     use std::net::TcpStream as Client;
     use std::sync::mpsc::{Receiver, channel};
 
-    use corun_app::{find_machine, open_library};
-    use serde_json::json;
-
     use super::*;
     use crate::Seats;
+    use corun_app::{find_machine, open_library};
 
     fn server() -> Arc<Server> {
         let library = open_library(None).unwrap();
         let machine = find_machine("xeon-x5365").unwrap();
         let machines = vec![(machine.name().to_owned(), machine, Seats::Cores)];
         let extender = Extender::new(machines, &library, Default::default(), 300).unwrap();
-        Arc::new(Server { extender, said: Mutex::default() })
+        Arc::new(Server { extender, said: Mutex::default(), refused: Mutex::default() })
     }
 
     /// Serves one connection to a client for so long, who is told when the connection is no longer served. What the client
@@ -253,6 +318,35 @@ mod tests {
             assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
             assert_eq!(of_oldest, b"");
         });
+    }
+
+    /// Of 90 MB that are announced, and of 70 that are no document, the answer comes before they do.
+    #[test]
+    fn a_body_that_cannot_be_one_is_refused_before_it_is_read() {
+        for (length, begun, status) in [
+            (90 << 20, "", "HTTP/1.1 413"),
+            (70 << 20, "  x", "HTTP/1.1 400"),
+            (90 << 20, "{", "HTTP/1.1 413"),
+        ] {
+            let answer = served(Duration::from_secs(20), move |mut client, _| {
+                let head =
+                    format!("POST /filter HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n");
+                client.write_all((head + begun).as_bytes()).unwrap();
+                let mut answer = [0; 12];
+                client.read_exact(&mut answer).unwrap();
+                String::from_utf8(answer.to_vec()).unwrap()
+            });
+            assert_eq!(answer, status, "{length} {begun}");
+        }
+    }
+
+    #[test]
+    fn of_requests_that_are_refused_some_a_minute_are_told() {
+        let server = server();
+        for number in 0..1000 {
+            server.say_refused(&format!("wrong {number}"));
+        }
+        assert_eq!(server.said.lock().unwrap().lines.len(), MOST_REFUSED);
     }
 
     #[test]
