@@ -145,3 +145,22 @@ pub(super) fn record_neighbour(name: &str, facts: &ProgramFacts) -> Vec<Advice> 
         ),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_is_shown_as_it_is_typed() {
+        assert_eq!(word("/opt/my solver"), "'/opt/my solver'");
+        assert_eq!(word("/opt/\u{1b}[31m's"), r"$'/opt/\u001b[31m\'s'");
+        assert_eq!(word("a\0b"), "NAME");
+    }
+
+    #[test]
+    fn what_only_root_may_write_is_written_as_root() {
+        let file = Path::new("/proc/9/autogroup");
+        assert_eq!(write_to("10", file, true), "echo 10 > /proc/9/autogroup");
+        assert_eq!(write_to("10", file, false), "echo 10 | sudo tee /proc/9/autogroup");
+    }
+}

@@ -454,8 +454,7 @@ fn what_helps_says_how_it_is_taken_back() {
     facts.quota = quota(0.5, 5.0);
     let causes = diagnose(&facts).causes;
     let quota = causes.iter().find(|one| one.kind == CauseKind::ThrottledByQuota).unwrap();
-    let set =
-        |percent| format!("systemctl set-property --runtime solver.service CPUQuota={percent}%");
+    let set = |of| format!("systemctl set-property --runtime solver.service CPUQuota={of}%");
     assert_eq!(renice(&quota.advice[0]), (set(100), set(50)));
 }
 
@@ -482,8 +481,8 @@ fn a_program_without_a_profile_is_recorded_by_its_own_command_line() {
         commands(&facts)[0],
         "cd '/srv/the data' && corun profile -o solver.toml -- ./solver in"
     );
-    facts.command_folder = None;
-    facts.command = Some(vec!["solver".to_owned(), "x".repeat(400)]);
+    let long = vec!["solver".to_owned(), "x".repeat(400)];
+    facts = ProgramFacts { command: Some(long), command_folder: None, ..facts };
     assert_eq!(commands(&facts)[0], "corun profile -o solver.toml -- PROGRAM ARGUMENTS");
 }
 
