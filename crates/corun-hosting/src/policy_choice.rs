@@ -14,17 +14,8 @@ use crate::Counters;
 pub const AUTO_POLICY: &str = "auto";
 /// Go by hardware counters, the best first by the ranking (docs/studies/ranking.md).
 const MEASURING: [&str; 2] = ["corun", "dio"];
-/// For machines of several core types, the best first by the runs that docs/asymmetric.md has. The second counts nothing.
-const ON_SEVERAL_CORE_TYPES: [(&str, &str); 2] = [
-    (
-        "equal-progress",
-        "the machine has cores of several types, and what it goes by is counted here",
-    ),
-    (
-        "rr",
-        "the machine has cores of several types, and nothing here counts what a policy that measures goes by",
-    ),
-];
+/// For machines of several core types, by the runs that docs/asymmetric.md has.
+const ON_SEVERAL_CORE_TYPES: &str = "equal-progress";
 /// Goes by stored profiles, and needs nothing else.
 const BY_PROFILES: &str = "di";
 /// Last-level caches from which on it matters under which of them a thread runs.
@@ -40,16 +31,22 @@ pub struct ChosenPolicy {
 }
 
 /// The policy that what is here allows: the best that measures, does not refuse the machine and has the counters it needs,
-/// else one by stored profiles. On a machine of several core types one that shares the big cores out. On any other machine with
+/// else one by stored profiles. On a machine of several core types one that shares the big cores out by
+/// what it measures, or none. On any other machine with
 /// one last-level cache ([`Machine::llcs`]) none, since wherever threads are placed they share it.
 ///
 /// # Errors
 /// None that a registry with these policies has.
 pub fn choose_policy(roots: &Roots, machine: &Machine, counters: Counters) -> Result<ChosenPolicy> {
-    for (name, why) in ON_SEVERAL_CORE_TYPES {
-        if can_run(roots, machine, counters, name)? {
-            return Ok(ChosenPolicy { name, why });
-        }
+    if machine.core_types().len() > 1 {
+        let name = ON_SEVERAL_CORE_TYPES;
+        return Ok(if can_run(roots, machine, counters, name)? {
+            let why = "the machine has cores of several types, and what it goes by is counted here";
+            ChosenPolicy { name, why }
+        } else {
+            let why = "the machine has cores of several types, and nothing here counts who gains by which";
+            ChosenPolicy { name: NO_POLICY, why }
+        });
     }
     if machine.llcs().len() < SEVERAL {
         let why = "the machine has one last-level cache, which all share wherever they are placed";
@@ -131,16 +128,16 @@ mod tests {
             assert_eq!(machine.llcs().len(), llcs, "{name}");
             let chosen = |counters| choose_policy(&nowhere, &machine, counters).unwrap().name;
             assert_eq!(chosen(Counters::Model), "equal-progress", "{name}");
-            assert_eq!(chosen(Counters::Auto), "rr", "{name}");
-            assert_eq!(chosen(Counters::Profiles), "rr", "{name}");
+            assert_eq!(chosen(Counters::Auto), NO_POLICY, "{name}");
+            assert_eq!(chosen(Counters::Profiles), NO_POLICY, "{name}");
         }
     }
 
     /// A host refuses a policy that was not evaluated as live, and auto names it to nobody's request.
     #[test]
     fn what_is_chosen_by_itself_was_evaluated_as_live() {
-        let chosen = ON_SEVERAL_CORE_TYPES.map(|(name, _)| name);
-        for name in chosen.into_iter().chain(MEASURING).chain([BY_PROFILES, NO_POLICY]) {
+        let others = [ON_SEVERAL_CORE_TYPES, BY_PROFILES, NO_POLICY];
+        for name in MEASURING.into_iter().chain(others) {
             let entry = corun_policy::registry().iter().find(|entry| entry.name == name).unwrap();
             assert!(matches!(entry.live, corun_policy::LiveForm::Evaluated { .. }), "{name}");
         }
