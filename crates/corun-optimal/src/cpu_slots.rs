@@ -1,5 +1,7 @@
 //! The slots of an LLC: its CPUs, and which of them are alike.
 
+use std::ops::ControlFlow;
+
 use corun_machine::{Cache, Machine, ObjectIndex, ObjectType};
 
 /// A group's slots: who sits at which position of the LLC's CPU list.
@@ -50,14 +52,15 @@ impl CpuSlots {
     }
 
     /// Every way to give slots to `members` (ascending) that is no mirror image of another, with the
-    /// number of injective maps that are its mirror images. The lowest slots come first.
+    /// number of injective maps that are its mirror images. The lowest slots come first. `visit` may end it: sixteen programs on
+    /// eight large and sixteen small cores have more ways than anybody can wait for.
     pub(crate) fn slot_assignments(
         &self,
         members: &[usize],
-        visit: &mut impl FnMut(&SlotAssignment, f64),
-    ) {
+        visit: &mut impl FnMut(&SlotAssignment, f64) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
         let mut taken = vec![0; self.branches.len()];
-        self.assign_next(members, &mut taken, &mut Vec::new(), 1.0, visit);
+        self.assign_next(members, &mut taken, &mut Vec::new(), 1.0, visit)
     }
 
     fn assign_next(
@@ -66,11 +69,10 @@ impl CpuSlots {
         taken: &mut Vec<usize>,
         assigned: &mut SlotAssignment,
         maps: f64,
-        visit: &mut impl FnMut(&SlotAssignment, f64),
-    ) {
+        visit: &mut impl FnMut(&SlotAssignment, f64) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
         let Some((&member, rest)) = members.split_first() else {
-            visit(assigned, maps);
-            return;
+            return visit(assigned, maps);
         };
         let mut candidates = Vec::new();
         self.candidates(0, taken, 1.0, &mut candidates);
@@ -78,10 +80,11 @@ impl CpuSlots {
         for candidate in candidates {
             self.mark(candidate.position, taken, true);
             assigned.push((member, candidate.position));
-            self.assign_next(rest, taken, assigned, maps * candidate.equals, visit);
+            self.assign_next(rest, taken, assigned, maps * candidate.equals, visit)?;
             assigned.pop();
             self.mark(candidate.position, taken, false);
         }
+        ControlFlow::Continue(())
     }
 
     /// The positions that an assignment leaves free, one of each set that nothing tells apart.
@@ -222,5 +225,24 @@ impl Grower<'_> {
         branch.children = children;
         branch.position = position;
         Some(index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 8 large cores of two hardware threads and 16 small ones: nobody sees the last of these assignments.
+    #[test]
+    fn assignments_end_when_enough_were_seen() {
+        let machine = corun_machine::preset("core-i9-12900k").unwrap();
+        let slots = CpuSlots::of_llc(&machine, 0);
+        let members: Vec<usize> = (0..16).collect();
+        let mut seen = 0;
+        let ended = slots.slot_assignments(&members, &mut |_, _| {
+            seen += 1;
+            if seen == 1000 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        assert_eq!((ended, seen), (ControlFlow::Break(()), 1000));
     }
 }

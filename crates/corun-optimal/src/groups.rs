@@ -1,6 +1,8 @@
 //! The table of groups: who may share an LLC, what the first stage says of them, and between which
 //! slowdowns each member will be, whoever else runs.
 
+use std::ops::ControlFlow;
+
 use rayon::prelude::*;
 
 use crate::contention::{Contention, Coupling, CpuSlot};
@@ -64,12 +66,14 @@ fn slot_assignments<C: Contention>(space: &SearchSpace<C>) -> Option<Vec<Assigne
                 continue;
             }
             let members: Vec<usize> = members(set).collect();
-            slots.slot_assignments(&members, &mut |assignment, maps| {
-                if found.len() <= MOST_GROUPS {
-                    found.push((orbit, set, assignment.clone(), maps));
+            let seen = slots.slot_assignments(&members, &mut |assignment, maps| {
+                if found.len() == MOST_GROUPS {
+                    return ControlFlow::Break(());
                 }
+                found.push((orbit, set, assignment.clone(), maps));
+                ControlFlow::Continue(())
             });
-            if found.len() > MOST_GROUPS {
+            if seen.is_break() {
                 return None;
             }
         }
