@@ -40,6 +40,11 @@ pub struct ChosenPolicy {
 pub fn choose_policy(roots: &Roots, machine: &Machine, counters: Counters) -> Result<ChosenPolicy> {
     if machine.core_types().len() > 1 {
         let name = ON_SEVERAL_CORE_TYPES;
+        // It fills both hardware threads of a large core before a small core that is free.
+        if machine.cores().iter().any(|core| core.cpus.len() > 1) {
+            let why = "the machine has cores of several types, some with several hardware threads, and no policy is known to help there";
+            return Ok(ChosenPolicy { name: NO_POLICY, why });
+        }
         return Ok(if can_run(roots, machine, counters, name)? {
             let why = "the machine has cores of several types, and what it goes by is counted here";
             ChosenPolicy { name, why }
@@ -121,9 +126,7 @@ mod tests {
     #[test]
     fn big_cores_are_shared_out_where_cores_are_of_several_types() {
         let nowhere = Roots::below(std::path::Path::new("/nonexistent"));
-        for (name, llcs) in
-            [("core-i9-12900k", 1), ("juno-2b4s", 2), ("odroid-4b4s", 2), ("quickia-2b2s", 3)]
-        {
+        for (name, llcs) in [("juno-2b4s", 2), ("odroid-4b4s", 2), ("quickia-2b2s", 3)] {
             let machine = corun_machine::preset(name).unwrap();
             assert_eq!(machine.llcs().len(), llcs, "{name}");
             let chosen = |counters| choose_policy(&nowhere, &machine, counters).unwrap().name;
@@ -131,6 +134,15 @@ mod tests {
             assert_eq!(chosen(Counters::Auto), NO_POLICY, "{name}");
             assert_eq!(chosen(Counters::Profiles), NO_POLICY, "{name}");
         }
+    }
+
+    #[test]
+    fn no_policy_is_chosen_where_large_cores_have_several_hardware_threads() {
+        let nowhere = Roots::below(std::path::Path::new("/nonexistent"));
+        let machine = corun_machine::preset("core-i9-12900k").unwrap();
+        let chosen = choose_policy(&nowhere, &machine, Counters::Model).unwrap();
+        assert_eq!(chosen.name, NO_POLICY);
+        assert!(chosen.why.contains("hardware threads"), "{}", chosen.why);
     }
 
     /// A host refuses a policy that was not evaluated as live, and auto names it to nobody's request.
