@@ -92,6 +92,17 @@ struct Inner {
     closed: bool,
 }
 
+impl Inner {
+    fn flush_traces(&mut self) {
+        if let Some(trace) = &mut self.trace {
+            trace.flush();
+        }
+        if let Some(trace) = &mut self.instruction_trace {
+            trace.flush();
+        }
+    }
+}
+
 thread_local! {
     /// The lock, while this thread forks, and when it began to: children start in the order in which
     /// their parent made them, whichever runs first.
@@ -427,9 +438,10 @@ impl Session {
     }
 
     /// This thread is about to fork: from here to the fork's end it alone holds the lock, so that
-    /// the child's copy of all this is whole.
+    /// the child's copy of all this is whole. What the traces still hold would be written twice.
     pub(crate) fn fork_begins(&'static self) {
-        let lock = self.lock();
+        let mut lock = self.lock();
+        lock.flush_traces();
         FORKING.set(Some((lock, now_ns())));
     }
 
@@ -441,6 +453,9 @@ impl Session {
     /// The fork is over, here in the child, which begins with a record of its own.
     pub(crate) fn forked(&self) {
         let Some((mut inner, began_ns)) = FORKING.take() else { return };
+        // They are the parent's. Open pipes would have their readers wait for this process, too.
+        inner.trace = None;
+        inner.instruction_trace = None;
         if self.is_dormant() {
             return;
         }
@@ -450,8 +465,6 @@ impl Session {
             return;
         }
         self.control.add_started();
-        inner.trace = None;
-        inner.instruction_trace = None;
         inner.skip = None;
         inner.engine.restart(self.options.settings.engine);
         inner.started_ns = began_ns;
@@ -520,12 +533,7 @@ impl Session {
         if inner.closed || (inner.skip.is_some() && state == RunState::Running) {
             return;
         }
-        if let Some(trace) = &mut inner.trace {
-            trace.flush();
-        }
-        if let Some(trace) = &mut inner.instruction_trace {
-            trace.flush();
-        }
+        inner.flush_traces();
         // What ends within the instructions that are passed over has nothing to tell but that.
         let recording = inner.skip.is_none().then(|| summary::recording(&inner.engine)).flatten();
         let tally = recording.as_ref().map_or_else(Tally::default, |one| Tally::of(&one.phases));

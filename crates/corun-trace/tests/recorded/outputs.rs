@@ -2,16 +2,19 @@
 
 use std::fs::{self, File};
 use std::io::{BufReader, Read as _};
-use std::os::unix::fs::{FileTypeExt as _, symlink};
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use corun_trace::instruction_trace::{RECORD_BYTES, is_instruction_trace};
 use corun_trace::trace_file::{Ending, TraceReader};
 use corun_trace::{Request, TraceError, record};
 use tempfile::TempDir;
 
+use super::processes::shell;
 use super::trace::request;
 
 /// A walk with both traces; `None` where QEMU is missing.
@@ -58,6 +61,33 @@ fn traces_go_through_pipes() {
     for path in [&accesses, &instructions] {
         assert!(fs::metadata(path).unwrap().file_type().is_fifo());
     }
+}
+
+/// The child waits at a gate until the recording is over; by itself that opens after five minutes, and then too late.
+#[test]
+fn a_forked_process_has_no_part_in_its_parents_traces() {
+    let counts = [false, true].map(|main_only| {
+        let folder = TempDir::new().unwrap();
+        let [gate, instructions] = ["gate", "instructions"].map(|name| pipe(&folder, name));
+        let mut request = shell(&format!("(read word <{}) & exit 0", gate.display()))?;
+        request.settings.main_only = main_only;
+        request.instruction_trace = Some(instructions.clone());
+        let read = read_all(&instructions);
+        let open =
+            move || fs::OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(&gate);
+        let (over, waits) = mpsc::channel();
+        let gatekeeper = thread::spawn(move || {
+            let _ = waits.recv_timeout(Duration::from_secs(300));
+            open().is_ok()
+        });
+        let recorded = record(&request).unwrap();
+        let was_early = over.send(()).is_err();
+        assert!(gatekeeper.join().unwrap() && !was_early, "the recording waited for the child");
+        let count = recorded.instruction_trace.unwrap().unwrap();
+        assert_eq!(read.join().unwrap().len() as u64, count * RECORD_BYTES as u64);
+        Some(count)
+    });
+    assert_eq!(counts[0], counts[1], "instructions are traced twice");
 }
 
 #[test]

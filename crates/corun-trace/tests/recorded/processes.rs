@@ -11,7 +11,7 @@ use corun_profile::{CoreDetail, Phase, ProcessRecord, ProfileData, Recording};
 use corun_trace::{Recorded, Request, record};
 
 /// A request for a shell's command line, whose profile nobody keeps; `None` where QEMU is missing.
-fn shell(line: &str) -> Option<Request> {
+pub(super) fn shell(line: &str) -> Option<Request> {
     let path = env::var_os("PATH").unwrap_or_default();
     if !env::split_paths(&path).any(|folder| folder.join("qemu-x86_64").is_file()) {
         println!("skipped: qemu-x86_64 is not installed (apt-get install qemu-user)");
@@ -379,6 +379,10 @@ fn the_program_ends_with_whoever_records_it() {
         .spawn()
         .unwrap();
     while !started.exists() {
+        assert!(
+            recorder.try_wait().unwrap().is_none(),
+            "the recorder ended before its program began"
+        );
         thread::sleep(Duration::from_millis(20));
     }
     let process = fs::read_to_string(&started).unwrap();
