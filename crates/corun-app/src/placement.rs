@@ -9,7 +9,7 @@ use corun_model::Outcome;
 use corun_optimal::{
     Goal, Objective, PlacementProblem, PlacementResult, SearchLimits, WithinTarget,
 };
-use corun_policy::{PolicyKind, registry};
+use corun_policy::{PolicyEntry, PolicyKind, registry};
 use serde::Serialize;
 
 use crate::data::DataSources;
@@ -260,7 +260,7 @@ impl PlacementMethod {
         let placing = registry().iter().filter(|entry| entry.kind() == PolicyKind::Placement);
         let searches = PLACEMENT_SEARCHES.iter().map(|search| search.name);
         let known: Vec<&str> = searches.chain(placing.map(|entry| entry.name)).collect();
-        let other = registry().iter().find(|entry| entry.name == name);
+        let other = PolicyEntry::named(name);
         if let Some(entry) = other.filter(|_| !known.contains(&name)) {
             let (why, command) = if entry.partitions_by_curves() {
                 ("partitions caches and does not place programs", "partition")
@@ -430,7 +430,7 @@ fn with_proof(found: PlacementResult) -> (Vec<usize>, SearchProof) {
 /// The policy with the target as its parameter, where it has one and was not given another.
 fn kept_to(policy: &PolicySpec, target_slowdown: f64) -> Result<PolicySpec> {
     let mut words = policy.name().split(':').map(str::trim);
-    let entry = words.next().and_then(|name| registry().iter().find(|entry| entry.name == name));
+    let entry = words.next().and_then(PolicyEntry::named);
     let knows =
         entry.is_some_and(|entry| entry.parameters.iter().any(|one| one.name == TARGET_SLOWDOWN));
     if !knows || words.any(|word| word.starts_with(TARGET_SLOWDOWN)) {

@@ -6,7 +6,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use corun_machine::Machine;
-use corun_policy::{BuildOptions, LiveForm, Policy, PolicyKind, parse_parameter, registry};
+use corun_policy::{
+    BuildOptions, LiveForm, Policy, PolicyEntry, PolicyKind, parse_parameter, registry,
+};
 use corun_runtime::RuntimeError;
 
 use crate::{Error, Result};
@@ -18,7 +20,7 @@ use crate::{Error, Result};
 pub fn policy_names(name: &str) -> Result<Vec<&str>> {
     let mut kinds: Vec<(PolicyKind, &str)> = Vec::new();
     for part in name.split('+').map(str::trim) {
-        let Some(entry) = registry().iter().find(|entry| entry.name == part) else {
+        let Some(entry) = PolicyEntry::named(part) else {
             let known = registry().iter().map(|entry| entry.name);
             return Err(Error::unknown("policy", part, known));
         };
@@ -46,7 +48,7 @@ pub fn policy_names(name: &str) -> Result<Vec<&str>> {
 /// As [`policy_names`]; bad input that names the policy and says why.
 pub fn check_live_form(name: &str, may_be_untested: bool) -> Result<()> {
     for part in policy_names(name)? {
-        let entry = registry().iter().find(|entry| entry.name == part);
+        let entry = PolicyEntry::named(part);
         if let Some(LiveForm::Untested { why }) = entry.map(|entry| entry.live)
             && !may_be_untested
         {
@@ -73,7 +75,7 @@ pub fn build_policies(name: &str, seed: u64) -> Result<Vec<Box<dyn Policy>>> {
 pub fn build_policies_with(name: &str, options: &BuildOptions) -> Result<Vec<Box<dyn Policy>>> {
     let parts = policy_names(name)?;
     let of = |part: &str| {
-        let entry = registry().iter().find(|entry| entry.name == part);
+        let entry = PolicyEntry::named(part);
         entry.map_or(&[][..], |entry| entry.parameters).iter().map(|one| one.name)
     };
     let known = || parts.iter().flat_map(|part| of(part));

@@ -150,7 +150,7 @@ mod tests {
     fn what_is_chosen_by_itself_was_evaluated_as_live() {
         let others = [ON_SEVERAL_CORE_TYPES, BY_PROFILES, NO_POLICY];
         for name in MEASURING.into_iter().chain(others) {
-            let entry = corun_policy::registry().iter().find(|entry| entry.name == name).unwrap();
+            let entry = corun_policy::PolicyEntry::named(name).unwrap();
             assert!(matches!(entry.live, corun_policy::LiveForm::Evaluated { .. }), "{name}");
         }
     }

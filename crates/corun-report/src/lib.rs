@@ -21,7 +21,7 @@ pub use page::{document, figures_table, folded, foot, head, scrolled, section};
 pub use plot::{Axis, COLOURS, Colour, Ends, Mark, Panel, Plot, Series};
 pub use table::{Align, Columns, or_dash, or_empty, table};
 pub use trade_off::{TradeOffKind, TradeOffPoint, trade_off};
-pub use wording::{engineering, fixed, percent, signed, signed_percent, size};
+pub use wording::{engineering, filled, fixed, percent, signed, signed_percent, size};
 
 use std::io::Write as _;
 

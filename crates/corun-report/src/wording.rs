@@ -1,4 +1,18 @@
-//! Figures as people read them.
+//! Figures and words as people read them.
+
+/// Columns of text for a terminal.
+const COLUMNS: usize = 80;
+
+/// Words in lines of 80 columns, the first behind `first` and the others behind `rest`. No word is broken.
+pub fn filled(words: &str, first: &str, rest: &str) -> String {
+    let options = textwrap::Options::new(COLUMNS)
+        .break_words(false)
+        .word_splitter(textwrap::WordSplitter::NoHyphenation)
+        .initial_indent(first)
+        .subsequent_indent(rest);
+    let lines = textwrap::wrap(words, options);
+    lines.iter().fold(String::new(), |text, line| text + line.trim_end() + "\n")
+}
 
 /// A size in the largest binary unit in which it is at least 1: `1.5 MiB`.
 pub fn size(bytes: f64) -> String {

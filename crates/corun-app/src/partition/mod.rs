@@ -238,7 +238,7 @@ impl<'a> Wanted<'a> {
             _ if policies().any(|entry| entry.name == name) => return Ok(Self::Policy(name)),
             _ => {}
         }
-        if let Some(entry) = registry().iter().find(|entry| entry.name == name) {
+        if let Some(entry) = PolicyEntry::named(name) {
             if entry.kind() == PolicyKind::Partitioning {
                 let message = format!(
                     "policy `{name}` decides by what it measures while programs run: there is nothing \

@@ -70,12 +70,9 @@ pub enum PolicyKind {
 }
 
 impl PolicyEntry {
-    /// The policy of this name.
-    ///
-    /// # Errors
-    /// [`BuildError::UnknownPolicy`] when there is none.
-    pub fn of(name: &str) -> Result<&'static Self, BuildError> {
-        registry().iter().find(|entry| entry.name == name).ok_or_else(|| unknown_policy(name))
+    /// The policy of this name, where there is one.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        registry().iter().find(|entry| entry.name == name)
     }
 
     /// What it decides.
@@ -258,7 +255,7 @@ pub fn build_partitioner(
 }
 
 fn checked(name: &str, options: &BuildOptions) -> Result<&'static PolicyEntry, BuildError> {
-    let entry = PolicyEntry::of(name)?;
+    let entry = PolicyEntry::named(name).ok_or_else(|| unknown_policy(name))?;
     for (name, &value) in &options.parameters {
         check(entry, name, value)?;
     }

@@ -1,7 +1,7 @@
 //! A comparison as a table and as CSV.
 
 use corun_app::{Comparison, ComparisonRow, LongRow, Result, RowKind};
-use corun_policy::{PolicyEntry, registry};
+use corun_policy::PolicyEntry;
 use corun_report::{Columns, counted, or_dash, or_empty};
 
 use super::services;
@@ -95,7 +95,7 @@ pub fn table(comparison: &Comparison, introduce: bool) -> String {
 fn introductions(comparison: &Comparison) -> String {
     let policies = comparison.distinct_rows().filter(|row| row.kind == RowKind::Policy);
     let entries: Vec<&PolicyEntry> =
-        policies.filter_map(|row| registry().iter().find(|one| one.name == row.policy)).collect();
+        policies.filter_map(|row| PolicyEntry::named(&row.policy)).collect();
     let width = entries.iter().map(|one| one.name.len()).max().unwrap_or(0);
     let line = |one: &&PolicyEntry| format!("{:width$}  {}\n", one.name, one.summary);
     entries.iter().map(line).chain(["\n".to_owned()]).collect()

@@ -12,10 +12,8 @@ use serde::Serialize;
 use super::topology::no_machine;
 use crate::cli::{DoctorArgs, DocumentFormat};
 use crate::failure::Outcome;
-use corun_report::{counted, json, size};
+use corun_report::{counted, filled, json, size};
 
-/// Columns of the text.
-const WIDTH: usize = 80;
 /// How the verdict on a policy begins that this machine is not made for.
 const UNFIT: &str = "a machine that it is for";
 /// Where the words of a finding begin.
@@ -168,16 +166,6 @@ fn line(text: &mut String, left: &str, words: &str) {
 
 fn wrapped(words: &str, first: usize, rest: usize) -> String {
     filled(words, &" ".repeat(first), &" ".repeat(rest))
-}
-
-pub(super) fn filled(words: &str, first: &str, rest: &str) -> String {
-    let options = textwrap::Options::new(WIDTH)
-        .break_words(false)
-        .word_splitter(textwrap::WordSplitter::NoHyphenation)
-        .initial_indent(first)
-        .subsequent_indent(rest);
-    let lines = textwrap::wrap(words, options);
-    lines.iter().fold(String::new(), |text, line| text + line.trim_end() + "\n")
 }
 
 /// Policies that differ in name alone, in the order of the first of each.

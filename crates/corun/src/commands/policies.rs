@@ -2,12 +2,11 @@
 
 use std::fmt::Write as _;
 
-use corun_app::Error;
+use corun_app::policy_names;
 use corun_policy::{LiveForm, Parameter, ParameterKind, PolicyEntry, PolicyKind, registry};
-use corun_report::json;
+use corun_report::{filled, json};
 use serde::Serialize;
 
-use super::doctor::filled;
 use crate::cli::{DocumentFormat, PoliciesArgs};
 use crate::failure::Outcome;
 
@@ -45,8 +44,10 @@ struct Settable {
 }
 
 pub(super) fn run(arguments: &PoliciesArgs) -> Outcome<String> {
-    let named = arguments.names.iter().map(|name| PolicyEntry::of(name));
-    let named: Vec<&PolicyEntry> = named.collect::<Result<_, _>>().map_err(Error::input)?;
+    let mut named = Vec::new();
+    for name in &arguments.names {
+        named.extend(policy_names(name)?.into_iter().filter_map(PolicyEntry::named));
+    }
     let shown = if named.is_empty() { registry().iter().collect() } else { named };
     match arguments.format {
         DocumentFormat::Json => {

@@ -22,7 +22,7 @@ fn a_named_policy_is_described_with_what_can_be_set() {
     insta::assert_snapshot!("policies", text);
     let text = fixture.run(&["policies", "corun"]).done();
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-    fixture.run(&["policies", "ucpp"]).refused(&["`ucpp`", "did you mean `ucp`"]);
+    fixture.run(&["policies", "ucpp"]).refused(&["unknown policy `ucpp`", "try: ucp"]);
 }
 
 #[test]
