@@ -31,18 +31,16 @@ pub struct ChosenPolicy {
 }
 
 /// The policy that what is here allows: the best that measures, does not refuse the machine and has the counters it needs,
-/// else one by stored profiles. On a machine of several core types one that shares the big cores out by
-/// what it measures, or none. On any other machine with
-/// one last-level cache ([`Machine::llcs`]) none, since wherever threads are placed they share it.
+/// else one by stored profiles. On a machine of several core types one that shares the big cores out by what it measures, or
+/// none. On any other machine with one last-level cache ([`Machine::llcs`]) none, since wherever threads are placed they share it.
 ///
 /// # Errors
 /// None that a registry with these policies has.
 pub fn choose_policy(roots: &Roots, machine: &Machine, counters: Counters) -> Result<ChosenPolicy> {
     if machine.core_types().len() > 1 {
         let name = ON_SEVERAL_CORE_TYPES;
-        // It fills both hardware threads of a large core before a small core that is free.
         if machine.cores().iter().any(|core| core.cpus.len() > 1) {
-            let why = "the machine has cores of several types, some with several hardware threads, and no policy is known to help there";
+            let why = "the machine has cores of several types, some with several hardware threads, which the policies for such machines fill before a small core that is free";
             return Ok(ChosenPolicy { name: NO_POLICY, why });
         }
         return Ok(if can_run(roots, machine, counters, name)? {

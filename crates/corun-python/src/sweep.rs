@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use corun_input::TomlFile as _;
-use corun_sweep::{Description, Runner, Store, SweepPlan, TaskRows, run_here, summaries};
+use corun_sweep::{
+    Description, MOST_JOBS, Runner, Store, SweepPlan, TaskRows, run_here, summaries,
+};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -68,7 +70,7 @@ impl Sweep {
         jobs: input::Whole,
         tell: Option<Py<PyAny>>,
     ) -> PyResult<()> {
-        let jobs = input::whole("jobs", jobs, (0, 4096))? as usize;
+        let jobs = input::whole("jobs", jobs, (0, MOST_JOBS.into()))? as usize;
         let Self { runner, store, .. } = self;
         let tell = |done: usize| {
             if let Some(tell) = &tell {

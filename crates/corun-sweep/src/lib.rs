@@ -27,7 +27,7 @@ pub use description::{
     Combinations, Description, DrawnByClass, DrawnMixes, ListedMix, ModelChoice, PolicyChoice,
     Seeds, TunedPolicy, WorkloadFile,
 };
-pub use local::run_here;
+pub use local::{MOST_JOBS, run_here};
 pub use plan::{SweepPlan, UnsuitedPolicy};
 pub use row::SweepRow;
 pub use runner::{Runner, TaskRows, answers, bytes_of};

@@ -14,8 +14,11 @@ use crate::store::Store;
 /// set up a mix once for several.
 const CHUNK: usize = 8;
 
-/// Answers tasks on at most `jobs` threads (0: one a core), no more than there is work for, and stores the answers as they come. `tell` sees
-/// how many more tasks are done. What was answered before a stop is stored.
+/// The most threads that a sweep may be given.
+pub const MOST_JOBS: u16 = 4096;
+
+/// Answers tasks on at most `jobs` threads (0: one a core), no more than there is work for, and stores the answers as they come.
+/// `tell` sees how many more tasks are done. What was answered before a stop is stored.
 ///
 /// # Errors
 /// [`Error::Interrupted`] once `stop` is set; what cannot be written.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use corun_cli::TableFormat;
+use corun_sweep::MOST_JOBS;
 
 /// `corun sweep`.
 #[derive(Debug, Args)]
@@ -19,7 +20,7 @@ pub(crate) struct SweepArgs {
     #[arg(short, long, value_name = "FOLDER")]
     pub(crate) output: PathBuf,
     /// Threads on this machine [default: one a core]
-    #[arg(long, value_name = "N", conflicts_with = "dask", value_parser = clap::value_parser!(u16).range(1..=4096))]
+    #[arg(long, value_name = "N", conflicts_with = "dask", value_parser = clap::value_parser!(u16).range(1..=i64::from(MOST_JOBS)))]
     pub(crate) jobs: Option<u16>,
     /// Address of a Dask scheduler whose workers do the tasks, or `local` for processes on this machine
     #[arg(long, value_name = "ADDRESS")]
