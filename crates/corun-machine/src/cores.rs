@@ -24,9 +24,7 @@ impl NamedCore {
         let types = machine.core_types();
         let found = match core_type {
             Some(name) => types.iter().position(|one| one.name == name),
-            None => (0..types.len()).reduce(|best, next| {
-                if types[next].capacity > types[best].capacity { next } else { best }
-            }),
+            None => Some(machine.fastest_core_type()),
         };
         // A type that no core has is as good as unknown.
         let used = |&core_type: &usize| machine.cpus().iter().any(|cpu| cpu.core_type == core_type);

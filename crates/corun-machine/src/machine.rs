@@ -245,6 +245,17 @@ impl Machine {
         &self.spec.core_types
     }
 
+    /// The index of the fastest kind of core, the first of equals: capacities are relative to it.
+    pub fn fastest_core_type(&self) -> usize {
+        let mut fastest = 0;
+        for (index, one) in self.core_types().iter().enumerate() {
+            if one.capacity > self.core_types()[fastest].capacity {
+                fastest = index;
+            }
+        }
+        fastest
+    }
+
     /// The bandwidth domains, in the order of the file.
     #[inline]
     pub fn bandwidth_domains(&self) -> &[BandwidthDomain] {

@@ -52,11 +52,13 @@ struct Parts {
     mb_per_s: f64,
 }
 
-/// Is this site of the machine the table was measured on? By the machine's name, or by clock,
-/// private cache, way size and inclusion (a machine cut down from it).
+/// Is this site of the machine the table was measured on? By the machine's name, of several core types of the fastest
+/// one; or by clock, private cache, way size and inclusion (a machine cut down from it).
 fn measured_here(on: &MeasuredOn, machine: &Machine, site: &Site) -> bool {
     let near = |a: f64, b: f64| (a - b).abs() <= 1e-3 * a.abs().max(b.abs());
-    machine.name() == on.machine
+    let fastest = machine.core_types().get(machine.fastest_core_type());
+    let is_fastest = fastest.is_none_or(|fastest| site.core.capacity >= fastest.capacity);
+    (machine.name() == on.machine && is_fastest)
         || (near(on.clock_mhz, site.core.clock_mhz)
             && near(on.private_cache_bytes as f64, site.private_bytes)
             && near(on.way_bytes as f64, site.way_bytes)

@@ -415,10 +415,7 @@ fn line_ns(cache: &Cache) -> f64 {
 }
 
 fn reference_clock(machine: &Machine) -> f64 {
-    let fastest = machine.core_types().iter().fold(None, |best: Option<&CoreType>, one| {
-        if best.is_some_and(|best| best.capacity >= one.capacity) { best } else { Some(one) }
-    });
-    fastest.map_or(0.0, |core| core.clock_mhz)
+    machine.core_types().get(machine.fastest_core_type()).map_or(0.0, |core| core.clock_mhz)
 }
 
 /// The largest cache in front of the LLC; 0 where there is none. The curves of programs count

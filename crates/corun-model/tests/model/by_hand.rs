@@ -32,6 +32,34 @@ fn a_table_gives_its_own_figures_at_whole_ways() {
     assert!(near(none.llc_mpki, 14.0) && near(none.cpi, 0.5 + 0.06 * 14.0 - 0.02), "{none:?}");
 }
 
+/// A program that computes alone, in a table of the Juno's own: 0.5 cycles of a big core for an instruction, which at 0.44 of
+/// its speed and 850 MHz are 0.5 x 850 / 1100 / 0.44 of a little one.
+#[test]
+fn a_table_of_a_machine_is_one_of_its_fastest_cores() {
+    let juno = corun_machine::preset("juno-2b4s").unwrap().spec().clone();
+    let mut profile = solo_table("p", 0.0, 0.0);
+    if let corun_profile::ProfileData::Table(table) = &mut profile.data {
+        let on = corun_profile::MeasuredOn {
+            machine: "juno-2b4s".to_owned(),
+            clock_mhz: 1100.0,
+            ..table.measured_on().clone()
+        };
+        let rows = table.rows().iter().map(|row| {
+            let mut row = *row;
+            (row.figures.llc_references_pki, row.figures.llc_references_pkc) = (0.0, 0.0);
+            (row.figures.stalls_l2_miss, row.figures.stalls_total) = (0.0, 0.0);
+            row
+        });
+        *table = corun_profile::SoloTable::new(on, rows.collect()).unwrap();
+    }
+    let model = model(juno, ModelOptions::default());
+    let program = load(&model, &profile);
+    let [big, little] = [0, 2].map(|cpu| model.solo(&program, 0, cpu));
+    assert!(near(1.0 / big.ipc, 0.5), "{big:?}");
+    assert!(near(1.0 / little.ipc, 0.5 * 850.0 / 1100.0 / 0.44), "{little:?}");
+    assert!(near(little.slowdown, 1.0 / 0.44), "{little:?}");
+}
+
 #[test]
 fn alone_nothing_hurts() {
     for (_, space) in SpaceLaw::ALL {
