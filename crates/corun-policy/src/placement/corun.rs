@@ -6,8 +6,9 @@
 //! the change costs and what the estimate may be wrong by ([`planning`]). Programs are described by their stored
 //! profiles where the host has them, else by curves that the policy estimates from counters while they run
 //! ([`curve`], [`learned`]) and from trials with more or fewer ways ([`trial`]); a placement that rests on these is
-//! visited before it is taken up ([`checking`]). On machines of several nodes pages move where that pays. With more
-//! threads than CPUs, who shares a CPU is what is searched ([`crowd`]).
+//! visited before it is taken up ([`checking`]). On machines of several nodes pages move where that pays, on machines of
+//! several core types threads take turns on the fast cores ([`turns`]). With more threads than CPUs, who shares a CPU is
+//! what is searched ([`crowd`]).
 
 mod checking;
 mod cost;
@@ -18,12 +19,14 @@ mod learned;
 mod learner;
 mod objective;
 mod packing;
+mod parameters;
 mod parts;
 mod phases;
 mod planning;
 mod search;
 mod shared_caches;
 mod trial;
+mod turns;
 mod ways;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,114 +39,23 @@ use self::checking::{Checking, Checks};
 use self::crowd::Crowd;
 use self::learned::{Expected, Learned, Spell, World, Worlds};
 use self::objective::Objective;
+use self::parameters::{
+    CAUTION, FOOTPRINT, INTERVAL, LEAST_ESTIMATED_GAIN, LEAST_GAIN, MOST_LOSS, OBJECTIVE, PROFILES,
+    TARGET, TRIALS, WAYS,
+};
 use self::parts::{Layout, Parts};
 use self::planning::Settled;
 use self::search::{Situation, Thread};
 use self::trial::Trials;
+use self::turns::Turns;
 use crate::{
     Action, ActionKind, Build, BuildOptions, CounterKind, Event, Interval, LiveForm,
-    LoadedPredictor, Nanoseconds, Needs, Parameter, ParameterKind, Plan, Policy, PolicyEntry,
-    Predictor, ThreadId, ThreadView, View,
+    LoadedPredictor, Nanoseconds, Needs, Plan, Policy, PolicyEntry, Predictor, ThreadId,
+    ThreadView, View,
 };
 
 pub use self::learned::LearnedProgram;
 pub use self::learner::CurveLearner;
-
-const INTERVAL: Parameter = Parameter {
-    name: "interval-cycles",
-    kind: ParameterKind::Number,
-    default: super::BILLION_CYCLES as f64,
-    min: 1e5,
-    max: 1e15,
-    summary: "cycles between two looks at the counters",
-};
-const OBJECTIVE: Parameter = Parameter {
-    name: "objective",
-    kind: ParameterKind::Choice(&[
-        "mean-slowdown",
-        "worst-slowdown",
-        "unfairness",
-        "energy",
-        "energy-delay",
-    ]),
-    default: 0.0,
-    min: 0.0,
-    max: 4.0,
-    summary: "what is made small; unfairness is worst / least, energy that for the work done",
-};
-const TARGET: Parameter = Parameter {
-    name: "target-slowdown",
-    kind: ParameterKind::ZeroOrFrom(1.0),
-    default: 0.0,
-    min: 0.0,
-    max: 1e6,
-    summary: "slowdown that nobody shall exceed, before the objective; who does is named. 0: none",
-};
-const MOST_LOSS: Parameter = Parameter {
-    name: "most-loss-percent",
-    kind: ParameterKind::Number,
-    default: 50.0,
-    min: 0.0,
-    max: 99.0,
-    summary: "the most of its speed that any program may lose by a decision, as predicted",
-};
-const LEAST_GAIN: Parameter = Parameter {
-    name: "least-gain-percent",
-    kind: ParameterKind::Number,
-    default: 0.2,
-    min: 0.0,
-    max: 100.0,
-    summary: "by how much a decision must lower the objective, as predicted from profiles",
-};
-const LEAST_ESTIMATED_GAIN: Parameter = Parameter {
-    name: "least-estimated-gain-percent",
-    kind: ParameterKind::Number,
-    default: 1.0,
-    min: 0.0,
-    max: 100.0,
-    summary: "the same where it rests on an estimated curve",
-};
-const CAUTION: Parameter = Parameter {
-    name: "caution",
-    kind: ParameterKind::Number,
-    default: 0.5,
-    min: 0.0,
-    max: 100.0,
-    summary: "standard deviations of the estimate's error that a gain must exceed, too",
-};
-const PROFILES: Parameter = Parameter {
-    name: "profiles",
-    kind: ParameterKind::SWITCH,
-    default: 1.0,
-    min: 0.0,
-    max: 1.0,
-    summary: "1: curves from stored profiles where there are; 0: all are estimated while programs run",
-};
-const WAYS: Parameter = Parameter {
-    name: "ways",
-    kind: ParameterKind::SWITCH,
-    default: 1.0,
-    min: 0.0,
-    max: 1.0,
-    summary: "1: the ways of each LLC are divided where the machine can; 0: they are left alone",
-};
-const TRIALS: Parameter = Parameter {
-    name: "trials",
-    kind: ParameterKind::Choice(&["none", "ways", "places"]),
-    default: 2.0,
-    min: 0.0,
-    max: 2.0,
-    summary: "what is tried for a moment with programs without a profile: ways, and a better place before they stay \
-              there; places, to learn from them, too",
-};
-const FOOTPRINT: Parameter = Parameter {
-    name: "footprint-mib",
-    kind: ParameterKind::Number,
-    default: 256.0,
-    min: 1.0,
-    max: 1e7,
-    summary: "memory of a program in MiB, for the cost of moving it",
-};
 
 /// The line in the registry.
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
@@ -203,13 +115,16 @@ struct Corun {
     crowd: Option<Crowd>,
     /// What the last search that changed nothing was about.
     settled: Option<Settled>,
+    /// How fast threads were where they take turns.
+    turns: Turns,
     /// Who was said to be slower than the target.
     told_slower: Vec<ThreadId>,
 }
 
-/// The ways of its LLC that a thread has, and who shares them, itself included.
+/// The core type that a thread runs on, the ways of its LLC that it has, and who shares them, itself included.
 #[derive(Debug, Clone, PartialEq)]
 struct Shared {
+    core_type: Option<usize>,
     llc: Option<usize>,
     /// 0: all.
     mask: u64,
@@ -243,6 +158,7 @@ impl Corun {
             origin: None,
             crowd: None,
             settled: None,
+            turns: Turns::default(),
             told_slower: Vec::new(),
         }
     }
@@ -281,7 +197,7 @@ impl Corun {
         }
     }
 
-    /// Threads whose neighbours or ways changed have counted two situations in one interval.
+    /// Threads whose core type, neighbours or ways changed have counted two situations in one interval.
     fn note_neighbours(&mut self, machine: &Machine, running: &[&ThreadView]) {
         let place = |thread: &ThreadView| {
             let llc = machine.cpu_index(thread.cpu?).map(|cpu| machine.cpus()[cpu].llc)?;
@@ -297,7 +213,9 @@ impl Corun {
         let mut now = BTreeMap::new();
         for (thread, place) in running.iter().zip(&places) {
             let (llc, mask) = place.map_or((None, 0), |(llc, mask)| (Some(llc), mask));
-            now.insert(thread.id, Shared { llc, mask, by: beside[place].clone() });
+            let cpu = thread.cpu.and_then(|cpu| machine.cpu_index(cpu));
+            let core_type = cpu.map(|cpu| machine.cpus()[cpu].core_type);
+            now.insert(thread.id, Shared { core_type, llc, mask, by: beside[place].clone() });
         }
         for (id, shared) in &now {
             if self.shared.get(id) != Some(shared) {
@@ -351,6 +269,7 @@ impl Corun {
     fn release(&mut self, view: &View<'_>, why: &str, which: impl Fn(&ThreadView) -> bool) -> Plan {
         let mut plan = Plan::none();
         for thread in view.threads.iter().filter(|thread| which(thread)) {
+            self.turns.leave(thread.id);
             if self.held.remove(&thread.id) && thread.allowed != thread.may_run_on {
                 let cpus = thread.may_run_on.clone();
                 let reason = format!("{}: {why}, left to the kernel", thread.program);
@@ -471,10 +390,6 @@ impl Policy for Corun {
     }
 
     fn unfit_for(&self, machine: &Machine) -> Option<String> {
-        let types = machine.core_types().len();
-        if types > 1 {
-            return Some(format!("it has {types} core types, and corun does not weigh them"));
-        }
         let is_unknown = self.objective.is_of_power() && machine.power().is_none();
         is_unknown.then(|| {
             "its machine file has no power figures ([power]), and the objective is energy"
@@ -500,6 +415,9 @@ impl Policy for Corun {
             && let Some(plan) = self.crowd(view)
         {
             return Some(plan);
+        }
+        if matches!(event, Event::Arrived(_)) && self.takes_turns(view.machine) {
+            return self.welcome(view);
         }
         if came { self.parts.adopted(view) } else { None }
     }
@@ -554,6 +472,9 @@ impl Policy for Corun {
         match self.threads(view, &running, predictor.as_ref()) {
             Some(threads) if !threads.is_empty() => {
                 let next = match passed {
+                    _ if self.takes_turns(view.machine) => {
+                        self.turn(view, &running, &threads, model)
+                    }
                     Some(places) => self.take_up(view, &running, &threads, model, &places),
                     None => self.plan(view, &running, &threads, model),
                 };
@@ -577,7 +498,10 @@ impl Policy for Corun {
             Action::MovePages { thread, .. } => {
                 self.sent.remove(thread);
             }
-            Action::Allow { .. } => self.checks.abandon(),
+            Action::Allow { thread, .. } => {
+                self.checks.abandon();
+                self.turns.leave(*thread);
+            }
             _ => {}
         }
     }

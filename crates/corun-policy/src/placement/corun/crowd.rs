@@ -4,7 +4,8 @@
 //! on one CPU. A grouping gives each CPU equally many threads, as the kernel does, and holds them there; what it is
 //! worth is the mean slowdown over moments at which each CPU runs one of its threads
 //! ([`corun_model::slowdowns_in_turns`]). Where the threads cannot be divided evenly, may not run everywhere, or are
-//! not all known by stored profiles, the kernel decides alone: it evens out CPU time, which a grouping would not.
+//! not all known by stored profiles, and on machines of several core types, the kernel decides alone: it evens out CPU time,
+//! which a grouping would not.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -76,7 +77,8 @@ impl Corun {
         let may_everywhere = |thread: &&ThreadView| {
             machine.cpus().iter().all(|cpu| thread.may_run_on.contains(cpu.id))
         };
-        if !awake.len().is_multiple_of(cpus)
+        if machine.core_types().len() > 1
+            || !awake.len().is_multiple_of(cpus)
             || !self.uses_profiles
             || !awake.iter().all(may_everywhere)
         {

@@ -169,7 +169,7 @@ impl Weights {
     }
 }
 
-/// A program's figures that do not depend on its cache.
+/// A program's figures that do not depend on its cache. Cycles are those of the machine's fastest core type.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Figures {
     apki: f64,
@@ -374,7 +374,12 @@ impl Known {
         let apki = counted.references.map(|rate| rate / instructions * 1e3);
         let apki = apki.or(known.map(|one| one.apki)).unwrap_or(2.0 * mpki).max(mpki);
         let latency_ns = machine.memory_latency_ns(at.node, at.node).unwrap_or(USUAL_LATENCY_NS);
-        let latency = latency_ns * machine.core_types()[at.core_type].clock_mhz * 1e-3;
+        let core = &machine.core_types()[at.core_type];
+        let latency = latency_ns * core.clock_mhz * 1e-3;
+        // A stall lasts as long on either core type; the rest goes with the core type's speed, as in profiles by tables.
+        let fastest_mhz = machine.core_types()[machine.fastest_core_type()].clock_mhz;
+        let (of_stalls, of_rest) =
+            (fastest_mhz / core.clock_mhz, core.capacity * fastest_mhz / core.clock_mhz);
         let stalls = match counted.stalls {
             Some(share) => cpi * share.clamp(0.0, 1.0),
             None => (mpki * 1e-3 * latency / USUAL_OVERLAP).min(MOST_STALLS * cpi),
@@ -383,7 +388,7 @@ impl Known {
         // alone. The model says by how much it waits longer.
         let predicted = expected.outcome.as_ref();
         let longer = predicted.zip(known).map_or(1.0, |(outcome, known)| {
-            let alone = known.stall_per_miss * outcome.llc_mpki * 1e-3;
+            let alone = known.stall_per_miss / of_stalls * outcome.llc_mpki * 1e-3;
             let here = outcome.memory_stall_share / outcome.ipc;
             if alone > 0.0 && here.is_finite() { (here / alone).clamp(1.0, 10.0) } else { 1.0 }
         });
@@ -396,9 +401,10 @@ impl Known {
         let held = counted.occupancy.or(predicted.map(|outcome| outcome.occupancy_bytes));
         Some(Figures {
             apki,
-            core_cpi: (cpi - stalls).max(0.05 * cpi),
+            core_cpi: (cpi - stalls).max(0.05 * cpi) * of_rest,
             // A program that hardly misses says nothing of what a miss costs.
-            stall_per_miss: if mpki > 0.05 { per_miss.min(4.0 * latency) } else { latency },
+            stall_per_miss: of_stalls
+                * if mpki > 0.05 { per_miss.min(4.0 * latency) } else { latency },
             bytes_per_miss: bytes_per_miss.clamp(16.0, 1024.0),
             point: Point { bytes: held.unwrap_or(expected.equal_share_bytes).min(whole), mpki },
             instructions,

@@ -84,6 +84,18 @@ impl Objective {
         value + EXCESS * beyond.sum::<f64>()
     }
 
+    /// What more speed of a program is worth where it had this share of its speed alone on average so far: by how much the
+    /// objective falls. Of the mean slowdown, the mean of 1 / speed, it is 1 / speed^2. For the worst, and for unfairness, the mean of the
+    /// slowdowns' eighth powers stands in, which the worst dominates. Beyond the target it is worth ten times as much.
+    pub(super) fn worth_of_speed(self, speed: f64) -> f64 {
+        let slowdown = 1.0 / speed.max(1e-3);
+        let worth = match self.kind {
+            Kind::WorstSlowdown | Kind::Unfairness => slowdown.powi(9),
+            Kind::MeanSlowdown | Kind::Energy | Kind::EnergyDelay => slowdown.powi(2),
+        };
+        if self.target > 0.0 && slowdown > self.target { EXCESS * worth } else { worth }
+    }
+
     /// The slowdown that nobody shall exceed; none: no such was asked for.
     pub(super) fn target(self) -> Option<f64> {
         (self.target > 0.0).then_some(self.target)

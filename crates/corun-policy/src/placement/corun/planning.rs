@@ -421,7 +421,7 @@ fn reason(
 
 /// The situation with no two threads on one CPU: where the kernel has not spread them yet, those that came
 /// later go to the nearest idle CPU. None where there is no idle CPU for one.
-fn apart(machine: &Machine, now: &Situation, threads: &[Thread]) -> Option<Situation> {
+pub(super) fn apart(machine: &Machine, now: &Situation, threads: &[Thread]) -> Option<Situation> {
     let mut at = now.clone();
     let mut taken = vec![false; machine.cpus().len()];
     let mut without = Vec::new();

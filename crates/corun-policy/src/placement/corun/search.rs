@@ -1,6 +1,6 @@
 //! The search: from where threads are to a better place by exchanges and moves, one at a time.
 
-use corun_machine::Machine;
+use corun_machine::{Cpu, Machine};
 use corun_model::{CacheGroup, Flow, LoadedProgram, Member, Model, Outcome, Pace, Scratch};
 
 use super::learned::{World, Worlds};
@@ -8,7 +8,7 @@ use super::objective::Objective;
 use super::shared_caches::SharedCaches;
 use crate::ProcessId;
 
-/// A step has to lower the objective by this share.
+/// A step has to lower the objective by this share, where threads do not take turns.
 const LEAST_STEP: f64 = 1e-4;
 /// Machines that a decision asks the model about: a bound on its time.
 const MOST_QUESTIONS: usize = 600;
@@ -71,6 +71,11 @@ pub(super) struct Search<'a> {
     pub(super) objective: Objective,
     /// The largest share of its speed that a program may lose against where it is now.
     pub(super) most_loss: f64,
+    /// What the speed of each thread is worth by core type, where that is made large in place of the objective small; empty: it
+    /// is not.
+    weights: Vec<Vec<f64>>,
+    /// A step has to lower the objective by this share.
+    least_step: f64,
     /// How often the model was asked about a situation.
     pub(super) questions: usize,
     scratch: Scratch,
@@ -115,11 +120,20 @@ impl<'a> Search<'a> {
             threads,
             objective,
             most_loss,
+            weights: Vec::new(),
+            least_step: LEAST_STEP,
             questions: 0,
             scratch,
             caches,
             paces: Vec::new(),
         }
+    }
+
+    /// From now on a situation is the better the more its threads' speeds, so weighed, sum up to; each step has to raise the sum by
+    /// a share, and no thread is kept from losing speed.
+    pub(super) fn weigh(&mut self, weights: Vec<Vec<f64>>, least_step: f64) {
+        (self.weights, self.least_step) = (weights, least_step);
+        self.most_loss = 1.0;
     }
 
     /// What the model says of each thread.
@@ -192,8 +206,16 @@ impl<'a> Search<'a> {
         self.value_of(&at.situation, &at.paces())
     }
 
-    /// The objective's value of a situation where threads have these paces.
+    /// The objective's value of a situation where threads have these paces, or 1 / the weighed sum of their speeds.
     pub(super) fn value_of(&self, at: &Situation, paces: &[Pace]) -> f64 {
+        if !self.weights.is_empty() {
+            let places = self.machine().cpus();
+            let weighed = self.weights.iter().zip(&at.cpus).zip(paces);
+            let speed = |((by_type, &cpu), pace): ((&Vec<f64>, &usize), &Pace)| {
+                by_type[places[cpu].core_type] / pace.slowdown
+            };
+            return 1.0 / weighed.map(speed).sum::<f64>();
+        }
         self.objective.value_at(self.machine(), &at.cpus, paces)
     }
 
@@ -321,7 +343,7 @@ impl<'a> Search<'a> {
                 }
             }
             match best {
-                Some((reached, step)) if reached < value * (1.0 - LEAST_STEP) => {
+                Some((reached, step)) if reached < value * (1.0 - self.least_step) => {
                     value = reached;
                     self.take(step, &mut at.situation);
                     at = self.predicted_again(World::Likely, at.situation);
@@ -404,7 +426,7 @@ impl<'a> Search<'a> {
             }
             let differs = |cpu: &usize| {
                 let core = places[*cpu].core;
-                places[*cpu].llc != places[from].llc
+                is_elsewhere(&places[*cpu], &places[from])
                     || (core != places[from].core && busy[core] + 1 < busy[places[from].core])
             };
             for cpu in self.idle(one, &busy, &taken).into_iter().filter(differs) {
@@ -416,7 +438,7 @@ impl<'a> Search<'a> {
             }
             for &other in &order[rank + 1..] {
                 let to = at.cpus[other];
-                let far = places[from].llc != places[to].llc
+                let far = is_elsewhere(&places[from], &places[to])
                     || (places[from].core != places[to].core
                         && busy[places[from].core].max(busy[places[to].core]) > 1);
                 let may = self.threads[one].may[to] && self.threads[other].may[from];
@@ -436,24 +458,34 @@ impl<'a> Search<'a> {
         steps
     }
 
-    /// Of each LLC the idle CPU on which a thread may run and whose core is least busy, the first of several.
+    /// Of each core type of each LLC the idle CPU on which a thread may run and whose core is least busy, the first of
+    /// several.
     fn idle(&self, thread: usize, busy: &[u32], taken: &[bool]) -> Vec<usize> {
         let places = self.machine().cpus();
-        let mut best: Vec<Option<usize>> = vec![None; self.machine().llcs().len()];
+        let core_types = self.machine().core_types().len();
+        let mut best: Vec<Option<usize>> = vec![None; self.machine().llcs().len() * core_types];
         for cpu in (0..places.len()).filter(|&cpu| !taken[cpu] && self.threads[thread].may[cpu]) {
-            let of_llc = &mut best[places[cpu].llc];
+            let known = &mut best[places[cpu].llc * core_types + places[cpu].core_type];
             let is_less_busy = |known: usize| busy[places[cpu].core] < busy[places[known].core];
-            if of_llc.is_none_or(is_less_busy) {
-                *of_llc = Some(cpu);
+            if known.is_none_or(is_less_busy) {
+                *known = Some(cpu);
             }
         }
         best.into_iter().flatten().collect()
     }
 
+    /// Is it the same whichever of two threads is where? Not where what they had so far is weighed.
     fn is_alike(&self, one: usize, other: usize, at: &Situation) -> bool {
         let [first, second] = [one, other].map(|thread| &self.threads[thread].worlds.likely);
-        std::sync::Arc::ptr_eq(first, second) && at.homes[one] == at.homes[other]
+        self.weights.is_empty()
+            && std::sync::Arc::ptr_eq(first, second)
+            && at.homes[one] == at.homes[other]
     }
+}
+
+/// Do two CPUs differ to a thread that has its core to itself: in their LLC, or in their core type?
+fn is_elsewhere(one: &Cpu, other: &Cpu) -> bool {
+    one.llc != other.llc || one.core_type != other.core_type
 }
 
 /// Is more than a tenth of the memory on other nodes?

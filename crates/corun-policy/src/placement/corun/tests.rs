@@ -392,13 +392,6 @@ fn a_machine_without_a_model_is_said() {
     assert!(failure.starts_with("no model of the machine: "), "{failure}");
 }
 
-#[test]
-fn machines_of_several_core_types_are_refused() {
-    let policy = Corun::new(&BuildOptions::default());
-    assert!(policy.unfit_for(&preset("odroid-4b4s").unwrap()).is_some());
-    assert_eq!(policy.unfit_for(&preset("xeon-x5365").unwrap()), None);
-}
-
 /// Shows a thread what the model says of it, as exact counters over an interval.
 fn count(thread: &mut ThreadView, outcome: &Outcome, clock_hz: f64) {
     let per_s = outcome.instructions_per_s;
@@ -491,3 +484,4 @@ mod crowded;
 mod division;
 mod phases;
 mod sheltered;
+mod turns;

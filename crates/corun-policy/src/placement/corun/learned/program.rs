@@ -22,9 +22,9 @@ const ROUNDING: f64 = 0.01;
 pub struct LearnedProgram {
     /// LLC references for 1000 instructions.
     pub llc_apki: f64,
-    /// Cycles for an instruction without stalls on memory.
+    /// Cycles for an instruction without stalls on memory, on the machine's fastest core type.
     pub core_cpi: f64,
-    /// Cycles that a miss stalls the core where nobody else uses the memory.
+    /// Cycles of that core type that a miss stalls a core where nobody else uses the memory.
     pub stall_cycles_per_miss: f64,
     /// Bytes of memory traffic for a miss.
     pub bytes_per_miss: f64,
@@ -136,7 +136,7 @@ fn measured_on(machine: &Machine) -> Option<MeasuredOn> {
     let private = machine.private_cache(0).map_or(1, |cache| cache.size_bytes);
     Some(MeasuredOn {
         machine: machine.name().to_owned(),
-        clock_mhz: machine.core_types().first()?.clock_mhz,
+        clock_mhz: machine.core_types().get(machine.fastest_core_type())?.clock_mhz,
         // LLC references are counted behind the private cache, whatever its size.
         private_cache_bytes: if inclusive { 64 } else { private },
         inclusive_llc: inclusive,
