@@ -1,6 +1,6 @@
 //! What the model expects of a plan.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use corun_machine::CpuSet;
@@ -31,6 +31,14 @@ pub(crate) enum Expectation {
     Unknown { why: String },
 }
 
+/// What a plan is expected to do, and who takes turns by it.
+#[derive(Debug)]
+pub(super) struct Foreseen {
+    pub(super) expected: Expectation,
+    /// Threads that change places with threads on cores of other kinds: what they gain or lose by that is theirs by turns.
+    pub(super) turns: BTreeSet<ThreadId>,
+}
+
 /// Asks the model. Each program is taken for what its profile says on average over its phases.
 pub(super) struct Forecast {
     model: Arc<Model>,
@@ -40,11 +48,13 @@ pub(super) struct Forecast {
     scratch: Scratch,
 }
 
+/// A kind of place: the core type, how many hardware threads of the core are busy, and how many threads want the CPU.
+type Seat = (usize, usize, usize);
+
 /// A thread that wants a CPU.
 struct Wanting {
     /// Index in the table.
     thread: usize,
-    program: Arc<LoadedProgram>,
     /// Share of a CPU that it would use alone.
     demand: f64,
     /// Index of its present CPU.
@@ -63,26 +73,33 @@ impl Forecast {
         sent(steps, table, online).is_ok_and(|after| after == before)
     }
 
-    pub(super) fn expect(
-        &mut self,
-        steps: &[Step],
-        table: &Threads,
-        online: &CpuSet,
-    ) -> Expectation {
-        match self.expected(steps, table, online) {
-            Ok(told) => told,
-            Err(why) => Expectation::Unknown { why },
-        }
+    pub(super) fn expect(&mut self, steps: &[Step], table: &Threads, online: &CpuSet) -> Foreseen {
+        let unknown = |why| Expectation::Unknown { why };
+        let before = held(table, online);
+        let placed = sent(steps, table, online).and_then(|after| {
+            let wanting = self.wanting(table, &before, &after)?;
+            let now = self.balanced(&wanting, &before)?;
+            let then = self.balanced(&wanting, &after)?;
+            Ok((wanting, now, then))
+        });
+        let (wanting, now, then) = match placed {
+            Ok(placed) => placed,
+            Err(why) => return Foreseen { expected: unknown(why), turns: BTreeSet::new() },
+        };
+        let turning = self.turning(&now, &then);
+        let id = |&one: &usize| table.at(wanting[one].thread).0.id;
+        let turns = turning.iter().map(id).collect();
+        let expected = self.expected(table, &wanting, (&now, &then), !turning.is_empty());
+        Foreseen { expected: expected.unwrap_or_else(unknown), turns }
     }
 
-    fn expected(
-        &mut self,
-        steps: &[Step],
+    /// The threads that want a CPU, and those that the plan sends elsewhere.
+    fn wanting(
+        &self,
         table: &Threads,
-        online: &CpuSet,
-    ) -> Result<Expectation, String> {
-        let before = held(table, online);
-        let after = sent(steps, table, online)?;
+        before: &[CpuSet],
+        after: &[CpuSet],
+    ) -> Result<Vec<Wanting>, String> {
         let mut wanting = Vec::new();
         for (thread, (view, own)) in table.iter().enumerate() {
             let share = own.cpu_share().unwrap_or(0.0);
@@ -92,15 +109,56 @@ impl Forecast {
             if demand < LEAST_SHARE && !is_sent {
                 continue;
             }
-            // One that was found for the process by its command line goes before the name of what it belongs to.
-            let profile = view.profile.as_deref().unwrap_or(&own.profile);
-            let program = self.program(profile, &view.program)?;
             let cpu = self.model.machine().cpu_index(own.facts.cpu);
             let cpu = cpu.ok_or_else(|| format!("CPU {} is not described", own.facts.cpu.0))?;
-            wanting.push(Wanting { thread, program, demand: demand.max(LEAST_SHARE), cpu });
+            wanting.push(Wanting { thread, demand: demand.max(LEAST_SHARE), cpu });
         }
-        let now = self.speeds(&wanting, &before)?;
-        let then = self.speeds(&wanting, &after)?;
+        Ok(wanting)
+    }
+
+    /// Who changes places with a thread on a core of another kind, by place among the wanting, where the plan does no more: afterwards
+    /// there is a thread on each kind of place that had one before.
+    fn turning(&self, now: &[usize], then: &[usize]) -> Vec<usize> {
+        let machine = self.model.machine();
+        let [before, after] = [now, then].map(|cpus| self.seats(cpus));
+        let [mut sorted, mut sorted_after] = [before.clone(), after.clone()];
+        sorted.sort_unstable();
+        sorted_after.sort_unstable();
+        if machine.core_types().len() < 2 || sorted != sorted_after {
+            return Vec::new();
+        }
+        (0..before.len()).filter(|&one| before[one] != after[one]).collect()
+    }
+
+    /// What kind of place each thread has, by its CPU.
+    fn seats(&self, cpus: &[usize]) -> Vec<Seat> {
+        let places = self.model.machine().cpus();
+        let used: BTreeSet<usize> = cpus.iter().copied().collect();
+        let seat = |&cpu: &usize| {
+            let core = places[cpu].core;
+            let busy = used.iter().filter(|&&other| places[other].core == core).count();
+            let on_cpu = cpus.iter().filter(|&&other| other == cpu).count();
+            (places[cpu].core_type, busy, on_cpu)
+        };
+        cpus.iter().map(seat).collect()
+    }
+
+    fn expected(
+        &mut self,
+        table: &Threads,
+        wanting: &[Wanting],
+        (now, then): (&[usize], &[usize]),
+        are_turns: bool,
+    ) -> Result<Expectation, String> {
+        let mut loaded = Vec::with_capacity(wanting.len());
+        for one in wanting {
+            let (view, own) = table.at(one.thread);
+            // One that was found for the process by its command line goes before the name of what it belongs to.
+            let profile = view.profile.as_deref().unwrap_or(&own.profile);
+            loaded.push(self.program(profile, &view.program)?);
+        }
+        let now = self.speeds(wanting, &loaded, now, are_turns);
+        let then = self.speeds(wanting, &loaded, then, are_turns);
         let mut programs: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
         for ((one, now), then) in wanting.iter().zip(now).zip(then) {
             let speeds = programs.entry(&table.at(one.thread).0.program).or_default();
@@ -134,26 +192,25 @@ impl Forecast {
         loaded
     }
 
-    /// Instructions a second of each thread, where each may run on these CPUs (by the table's index).
-    fn speeds(&mut self, wanting: &[Wanting], allowed: &[CpuSet]) -> Result<Vec<f64>, String> {
+    /// Instructions a second of each thread on its CPU; where threads take turns, as a share of what it does alone on such a place.
+    fn speeds(
+        &mut self,
+        wanting: &[Wanting],
+        programs: &[Arc<LoadedProgram>],
+        cpus: &[usize],
+        are_turns: bool,
+    ) -> Vec<f64> {
         let mut by_cpu: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-        for (one, cpu) in self.balanced(wanting, allowed)?.into_iter().enumerate() {
+        for (one, &cpu) in cpus.iter().enumerate() {
             by_cpu.entry(cpu).or_default().push(one);
         }
         let mut sums = vec![(0.0, 0_u32); wanting.len()];
         for on in turns(&by_cpu) {
-            let running: Vec<Running<'_>> = on
-                .iter()
-                .map(|&(one, cpu)| Running {
-                    member: Member {
-                        program: &wanting[one].program,
-                        phase: LoadedProgram::WHOLE,
-                        cpu,
-                    },
-                    home: &[],
-                    group: None,
-                })
-                .collect();
+            let member = |one: usize, cpu| {
+                let member = Member { program: &programs[one], phase: LoadedProgram::WHOLE, cpu };
+                Running { member, home: &[], group: None }
+            };
+            let running: Vec<Running<'_>> = on.iter().map(|&(one, cpu)| member(one, cpu)).collect();
             let mut outcomes: Vec<Outcome> = Vec::new();
             self.model.solve(&running, &mut self.scratch, &mut outcomes);
             for (&(one, _), outcome) in on.iter().zip(&outcomes) {
@@ -167,7 +224,16 @@ impl Forecast {
                 sums[one].0 *= wanting[one].demand / asked.max(1.0);
             }
         }
-        Ok(sums.into_iter().map(|(sum, turns)| sum / f64::from(turns.max(1))).collect())
+        let mut speeds: Vec<f64> =
+            sums.into_iter().map(|(sum, turns)| sum / f64::from(turns.max(1))).collect();
+        if are_turns {
+            for (one, (_, busy, on_cpu)) in self.seats(cpus).into_iter().enumerate() {
+                let alone = self.model.solo(&programs[one], LoadedProgram::WHOLE, cpus[one]);
+                let of_core = self.model.thread_speed(cpus[one], busy as u32) / on_cpu as f64;
+                speeds[one] /= alone.instructions_per_s * of_core;
+            }
+        }
+        speeds
     }
 
     /// The CPU of each thread: the present one where it may stay, moved to a less loaded one as the kernel's

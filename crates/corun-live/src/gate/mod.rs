@@ -7,6 +7,10 @@
 //! 3. After: the [`Trial`] compares the instructions a second of some ticks before and after. Where they fell by
 //!    more than the noise, the plan is undone and the policy rests.
 //!
+//! On machines of several core types a plan may have threads change places with others on cores of another type. Who of them is faster
+//! then is the policy's to say, by turns: what is asked is whether programs get in each other's way more than before, and
+//! whether those who stay get slower.
+//!
 //! Where the model cannot tell (a program without a profile, a plan that does more than place threads) the plan
 //! is made on trial; where there are no counters, nothing is judged afterwards.
 
@@ -24,10 +28,9 @@ use corun_policy::{Action, Nanoseconds, Step};
 use corun_profile::Library;
 
 use crate::{Change, Threads};
-use forecast::Forecast;
 use trial::{Judgement, Trial};
 
-pub(crate) use forecast::Expectation;
+use forecast::{Expectation, Forecast, Foreseen};
 
 /// What the gate lets through.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -94,7 +97,7 @@ impl RefusedPlan {
 #[derive(Debug)]
 pub(crate) struct Admitted {
     /// None of a plan by which no thread runs elsewhere: there is nothing to judge.
-    expected: Option<Expectation>,
+    foreseen: Option<Foreseen>,
     moves: usize,
 }
 
@@ -139,7 +142,7 @@ impl Gate {
             return Err(refused.why.clone());
         }
         if self.forecast.changes_nothing(steps, table, online) {
-            return Ok(Admitted { expected: None, moves: 0 });
+            return Ok(Admitted { foreseen: None, moves: 0 });
         }
         if let Some((until, why)) = &self.rest {
             if now < *until {
@@ -157,13 +160,15 @@ impl Gate {
             let most = self.options.migrations_per_s;
             return Err(format!("more than {most} migrations a second"));
         }
-        let expected = self.forecast.expect(steps, table, online);
-        if let Expectation::Told { gain, worst, program } = &expected {
+        let foreseen = self.forecast.expect(steps, table, online);
+        if let Expectation::Told { gain, worst, program } = &foreseen.expected {
             let (noise, most_loss) = (self.options.noise, self.options.most_loss);
-            let told = format!("the model expects {} in all", percent(*gain));
+            let are_turns = !foreseen.turns.is_empty();
+            let besides = if are_turns { ", besides turns" } else { "" };
+            let told = format!("the model expects {} in all{besides}", percent(*gain));
             let why = if *gain < -noise {
                 Some(format!("{told}, which is a loss"))
-            } else if *gain <= noise {
+            } else if *gain <= noise && !are_turns {
                 Some(format!("{told}, which is within the noise of {}", percent(noise)))
             } else if *worst < -most_loss {
                 Some(format!("{told}, but {} for {program}", percent(*worst)))
@@ -177,7 +182,7 @@ impl Gate {
                 return Err(why);
             }
         }
-        Ok(Admitted { expected: Some(expected), moves })
+        Ok(Admitted { foreseen: Some(foreseen), moves })
     }
 
     /// These actions of a plan were carried out by these changes.
@@ -188,14 +193,14 @@ impl Gate {
         actions: Vec<(usize, Action)>,
         changes: Vec<Change>,
     ) {
-        let Some(expected) = plan.expected.filter(|_| !changes.is_empty()) else { return };
+        let Some(foreseen) = plan.foreseen.filter(|_| !changes.is_empty()) else { return };
         self.migrations.take(plan.moves);
-        if let Expectation::Told { gain, worst, program } = &expected {
+        if let Expectation::Told { gain, worst, program } = &foreseen.expected {
             let (gain, worst) = (percent(*gain), percent(*worst));
             tracing::info!(gain, worst, %program, "gate: the model expects the plan to help");
         }
         self.on_trial = actions;
-        self.trial.begin(now, expected, changes);
+        self.trial.begin(now, foreseen, changes);
     }
 
     /// The threads were counted: notes their rates, and judges the plan that is on trial.

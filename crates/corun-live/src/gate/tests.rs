@@ -15,6 +15,8 @@ use crate::{
     Scanner, Source, SourceError, Target, Tick, Verdict,
 };
 
+mod turns;
+
 /// Holds the threads, by their order, on these CPUs, as long as it is told to.
 #[derive(Clone, Default)]
 struct Holds(Arc<Mutex<Option<Vec<&'static str>>>>, Arc<Mutex<Vec<String>>>);
@@ -142,7 +144,15 @@ fn dry_host(
     policy: Box<dyn Policy>,
     sources: Vec<Box<dyn Source>>,
 ) -> (tempfile::TempDir, Host) {
-    let machine = Arc::new(preset("xeon-x5365").unwrap());
+    dry_host_on(Arc::new(preset("xeon-x5365").unwrap()), programs, policy, sources)
+}
+
+fn dry_host_on(
+    machine: Arc<Machine>,
+    programs: &[(&str, u32)],
+    policy: Box<dyn Policy>,
+    sources: Vec<Box<dyn Source>>,
+) -> (tempfile::TempDir, Host) {
     let folder = tempfile::tempdir().unwrap();
     let roots = Roots { sys: folder.path().join("sys"), ..Roots::default() };
     std::fs::create_dir_all(roots.sys.join("devices/system/cpu")).unwrap();
@@ -259,8 +269,9 @@ fn a_plan_that_moves_nobody_leaves_the_one_on_trial() {
         let task = Task { pid: 4_000_000, tid: 4_000_000, start_ticks: 7 };
         vec![Change::SchedulingPolicy { task, before: 0, after: 3 }]
     };
-    let expected = Some(Expectation::Unknown { why: "told so".to_owned() });
-    gate.carried_out(at(1), Admitted { expected, moves: 1 }, Vec::new(), change());
+    let expected = Expectation::Unknown { why: "told so".to_owned() };
+    let foreseen = Some(Foreseen { expected, turns: BTreeSet::new() });
+    gate.carried_out(at(1), Admitted { foreseen, moves: 1 }, Vec::new(), change());
     assert_eq!(gate.trial.since(), Some(at(1)));
     let moves_nobody = gate.admit(at(2), &[], &table, &"0-7".parse().unwrap()).unwrap();
     gate.carried_out(at(2), moves_nobody, Vec::new(), change());

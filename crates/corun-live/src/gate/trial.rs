@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use corun_policy::{Nanoseconds, ThreadId};
 
-use super::Expectation;
+use super::{Expectation, Foreseen};
 use crate::{Change, Threads};
 
 /// Ticks before a plan, and as many after, whose median rates are compared.
@@ -26,7 +26,7 @@ pub(super) struct Trial {
 #[derive(Debug)]
 struct Plan {
     since: Nanoseconds,
-    expected: Expectation,
+    foreseen: Foreseen,
     changes: Vec<Change>,
     before: BTreeMap<ThreadId, Before>,
     after: BTreeMap<ThreadId, Vec<f64>>,
@@ -46,7 +46,7 @@ struct Before {
 pub(super) enum Judgement {
     /// The counters do not tell.
     Unknown { expected: Expectation },
-    /// No harm beyond the noise.
+    /// No harm beyond the noise to those who stay where they are or move to a place of the same kind.
     Fine { gain: f64 },
     /// Instructions a second fell by more than the noise.
     Harm {
@@ -67,12 +67,12 @@ impl Trial {
     }
 
     /// A plan was made by these changes.
-    pub(super) fn begin(&mut self, now: Nanoseconds, expected: Expectation, changes: Vec<Change>) {
+    pub(super) fn begin(&mut self, now: Nanoseconds, foreseen: Foreseen, changes: Vec<Change>) {
         let known = self.recent.iter().filter_map(|(&id, rates)| Some((id, before(rates)?)));
         let before = known.collect();
         self.recent.clear();
         let (after, ticks) = (BTreeMap::new(), 0);
-        self.plan = Some(Plan { since: now, expected, changes, before, after, ticks });
+        self.plan = Some(Plan { since: now, foreseen, changes, before, after, ticks });
     }
 
     /// A tick was counted. Says what became of the plan on trial, once it is over.
@@ -111,7 +111,8 @@ impl Plan {
     fn judged(self, table: &Threads, noise: f64, most_loss: f64) -> Judgement {
         // By program: the logarithms of its threads' ratios, and the spread of their rates before.
         let mut programs: BTreeMap<Arc<str>, Vec<(f64, f64)>> = BTreeMap::new();
-        for (id, rates) in &self.after {
+        let turns = &self.foreseen.turns;
+        for (id, rates) in self.after.iter().filter(|(id, _)| !turns.contains(id)) {
             let index = table.index_of(*id);
             let (Some(index), Some(before)) = (index, self.before.get(id)) else { continue };
             let now = median(&mut rates.clone());
@@ -129,8 +130,11 @@ impl Plan {
         };
         let each: Vec<(Arc<str>, (f64, f64))> =
             programs.into_iter().map(|(name, threads)| (name, mean(&threads))).collect();
+        if each.is_empty() && !turns.is_empty() {
+            return Judgement::Fine { gain: 0.0 };
+        }
         if each.is_empty() {
-            return Judgement::Unknown { expected: self.expected };
+            return Judgement::Unknown { expected: self.foreseen.expected };
         }
         let all = mean(&each.iter().map(|(_, one)| *one).collect::<Vec<_>>());
         let change = |ratio: f64| ratio.exp() - 1.0;
@@ -142,8 +146,8 @@ impl Plan {
             }
             _ => return Judgement::Fine { gain: change(all.0) },
         };
-        let Self { since, expected, changes, .. } = self;
-        Judgement::Harm { since, loss, whose, expected, changes }
+        let Self { since, foreseen, changes, .. } = self;
+        Judgement::Harm { since, loss, whose, expected: foreseen.expected, changes }
     }
 }
 
