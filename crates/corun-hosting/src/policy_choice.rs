@@ -15,7 +15,7 @@ pub const AUTO_POLICY: &str = "auto";
 /// Go by hardware counters, the best first by the ranking (docs/studies/ranking.md).
 const MEASURING: [&str; 2] = ["corun", "dio"];
 /// For machines of several core types, by the runs that docs/asymmetric.md has.
-const ON_SEVERAL_CORE_TYPES: &str = "equal-progress";
+const ON_SEVERAL_CORE_TYPES: &str = "corun";
 /// Goes by stored profiles, and needs nothing else.
 const BY_PROFILES: &str = "di";
 /// Last-level caches from which on it matters under which of them a thread runs.
@@ -31,7 +31,7 @@ pub struct ChosenPolicy {
 }
 
 /// The policy that what is here allows: the best that measures, does not refuse the machine and has the counters it needs,
-/// else one by stored profiles. On a machine of several core types one that shares the big cores out by what it measures, or
+/// else one by stored profiles. On a machine of several core types one that has threads take turns on the big cores, or
 /// none. On any other machine with one last-level cache ([`Machine::llcs`]) none, since wherever threads are placed they share it.
 ///
 /// # Errors
@@ -39,10 +39,6 @@ pub struct ChosenPolicy {
 pub fn choose_policy(roots: &Roots, machine: &Machine, counters: Counters) -> Result<ChosenPolicy> {
     if machine.core_types().len() > 1 {
         let name = ON_SEVERAL_CORE_TYPES;
-        if machine.cores().iter().any(|core| core.cpus.len() > 1) {
-            let why = "the machine has cores of several types, some with several hardware threads, which the policies for such machines fill before a small core that is free";
-            return Ok(ChosenPolicy { name: NO_POLICY, why });
-        }
         return Ok(if can_run(roots, machine, counters, name)? {
             let why = "the machine has cores of several types, and what it goes by is counted here";
             ChosenPolicy { name, why }
@@ -124,23 +120,16 @@ mod tests {
     #[test]
     fn big_cores_are_shared_out_where_cores_are_of_several_types() {
         let nowhere = Roots::below(std::path::Path::new("/nonexistent"));
-        for (name, llcs) in [("juno-2b4s", 2), ("odroid-4b4s", 2), ("quickia-2b2s", 3)] {
+        let machines =
+            [("juno-2b4s", 2), ("odroid-4b4s", 2), ("quickia-2b2s", 3), ("core-i9-12900k", 1)];
+        for (name, llcs) in machines {
             let machine = corun_machine::preset(name).unwrap();
             assert_eq!(machine.llcs().len(), llcs, "{name}");
             let chosen = |counters| choose_policy(&nowhere, &machine, counters).unwrap().name;
-            assert_eq!(chosen(Counters::Model), "equal-progress", "{name}");
+            assert_eq!(chosen(Counters::Model), "corun", "{name}");
             assert_eq!(chosen(Counters::Auto), NO_POLICY, "{name}");
             assert_eq!(chosen(Counters::Profiles), NO_POLICY, "{name}");
         }
-    }
-
-    #[test]
-    fn no_policy_is_chosen_where_large_cores_have_several_hardware_threads() {
-        let nowhere = Roots::below(std::path::Path::new("/nonexistent"));
-        let machine = corun_machine::preset("core-i9-12900k").unwrap();
-        let chosen = choose_policy(&nowhere, &machine, Counters::Model).unwrap();
-        assert_eq!(chosen.name, NO_POLICY);
-        assert!(chosen.why.contains("hardware threads"), "{}", chosen.why);
     }
 
     /// A host refuses a policy that was not evaluated as live, and auto names it to nobody's request.
