@@ -2,7 +2,8 @@
 //!
 //! `searched` is a decision that searches: threads are where the kernel put them. `nothing_changed` is one after which all
 //! stays as it is, as most are. On one node (Xeon X5365, with more threads EPYC 9554) and on two (two Xeon 8480+) LLCs stay whole; with ways, those of the
-//! Xeon Gold 6138 are divided, and with more threads than its CPUs those of the EPYC.
+//! Xeon Gold 6138 are divided, and with more threads than its CPUs those of the EPYC. Of several core types (Core i9-12900K)
+//! threads take turns, which are searched each time.
 
 use std::sync::Arc;
 
@@ -35,7 +36,7 @@ const PROGRAMS: [&str; 16] = [
     "xalan",
 ];
 
-const CASES: [&str; 12] = [
+const CASES: [&str; 14] = [
     "8-one-node",
     "16-one-node",
     "32-one-node",
@@ -48,6 +49,8 @@ const CASES: [&str; 12] = [
     "16-ways",
     "32-ways",
     "64-ways",
+    "8-core-types",
+    "16-core-types",
 ];
 
 fn main() {
@@ -69,6 +72,7 @@ impl Case {
         let preset_of = match what {
             "two-nodes" => "2x-xeon-8480",
             "ways" if count <= 20 => "xeon-gold-6138",
+            "core-types" => "core-i9-12900k",
             "one-node" if count <= 8 => "xeon-x5365",
             _ => "epyc-9554",
         };

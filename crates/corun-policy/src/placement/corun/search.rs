@@ -130,7 +130,7 @@ impl<'a> Search<'a> {
     }
 
     /// From now on a situation is the better the more its threads' speeds, so weighed, sum up to; each step has to raise the sum by
-    /// a share, and no thread is kept from losing speed.
+    /// a share, and no thread is kept from losing speed. Without weights the objective is made small all the same.
     pub(super) fn weigh(&mut self, weights: Vec<Vec<f64>>, least_step: f64) {
         (self.weights, self.least_step) = (weights, least_step);
         self.most_loss = 1.0;

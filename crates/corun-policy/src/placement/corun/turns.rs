@@ -316,8 +316,12 @@ impl Corun {
         plan
     }
 
-    /// What a thread's predicted speed on each core type is worth.
+    /// What a thread's predicted speed on each core type is worth; none while nothing is known of how fast any was, and the
+    /// objective is made small as if threads stayed.
     fn worth_by_type(&self, means: &[f64], corrections: &[Vec<f64>]) -> Vec<Vec<f64>> {
+        if self.turns.means.is_empty() {
+            return Vec::new();
+        }
         let of = |(&mean, by_type): (&f64, &Vec<f64>)| {
             let worth = self.objective.worth_of_speed(mean);
             by_type.iter().map(|one| one * worth).collect()
