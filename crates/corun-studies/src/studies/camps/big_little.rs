@@ -1,11 +1,12 @@
 //! The machines, programs and runs of the study.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use corun_app::{Error, Result};
+use corun_machine::CpuSet;
 use corun_model::{LoadedProgram, Model};
-use corun_policy::{BuildOptions, Nanoseconds};
+use corun_policy::{Action, BuildOptions, Nanoseconds, ThreadId};
 use corun_profile::{Method, Profile};
 use corun_sim::{AppSpec, Experiment, Hooks, Observation, RunResult};
 use rayon::prelude::*;
@@ -81,7 +82,7 @@ pub(super) struct MixFigures {
     pub(super) asp: f64,
     pub(super) stp: f64,
     pub(super) worst: f64,
-    /// Swaps of two threads a second.
+    /// Swaps of two threads of different core types a second.
     pub(super) swaps_per_s: f64,
 }
 
@@ -232,14 +233,39 @@ impl BigLittle {
             asp: corun_metrics::asp(&small, &times).unwrap_or(f64::NAN),
             stp: corun_metrics::stp(&slowdowns).unwrap_or(f64::NAN),
             worst: corun_metrics::worst_slowdown(&slowdowns).unwrap_or(f64::NAN),
-            swaps_per_s: swaps_per_s(run),
+            swaps_per_s: self.swaps_per_s(run),
         }
     }
-}
 
-/// How often two threads changed core types.
-pub(super) fn swaps_per_s(run: &RunResult) -> f64 {
-    let swap =
-        |entry: &&corun_sim::LogEntry| matches!(entry.action, corun_policy::Action::Swap { .. });
-    run.log.iter().filter(swap).count() as f64 / run.simulated_s
+    /// Half of how often threads were sent from one core type to another: a swap is of two.
+    fn swaps_per_s(&self, run: &RunResult) -> f64 {
+        let machine = self.model.machine();
+        let core_type = |cpus: &CpuSet| {
+            let types: BTreeSet<usize> = cpus
+                .iter()
+                .filter_map(|cpu| machine.cpu_index(cpu))
+                .map(|cpu| machine.cpus()[cpu].core_type)
+                .collect();
+            (types.len() == 1).then(|| types.first().copied()).flatten()
+        };
+        let mut on: BTreeMap<ThreadId, Option<usize>> = BTreeMap::new();
+        let mut changes = 0_u32;
+        for entry in &run.log {
+            match &entry.action {
+                Action::Swap { first, second } => {
+                    let types = [second, first].map(|id| on.get(id).copied().flatten());
+                    on.insert(*first, types[0]);
+                    on.insert(*second, types[1]);
+                    changes += 2;
+                }
+                Action::Allow { thread, cpus } => {
+                    let next = core_type(cpus);
+                    let before = on.insert(*thread, next).flatten();
+                    changes += u32::from(before.is_some() && next.is_some() && before != next);
+                }
+                _ => {}
+            }
+        }
+        f64::from(changes) / 2.0 / run.simulated_s
+    }
 }

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use corun_app::Result;
 use corun_machine::SpeedupFit;
 use corun_model::{LoadedProgram, Outcome as Rates, Running, Scratch};
-use corun_policy::{SpeedupPoint, fit_speedup};
+use corun_policy::{Action, SpeedupPoint, fit_speedup};
 use corun_profile::Method;
+use corun_sim::LogEntry;
 
-use super::big_little::{BigLittle, swaps_per_s};
+use super::big_little::BigLittle;
 use crate::harness::{Figure, PaperClaim, StudyInputs};
 use crate::simulate::stream;
 use crate::studies::classification::is_program;
@@ -191,7 +192,9 @@ fn threshold_ms(inputs: &StudyInputs, machine: &BigLittle) -> Result<Option<f64>
         let middle = (low * high).sqrt();
         let policy = ("camps", &[("amp-threshold-ms", middle)][..]);
         let run = machine.run(inputs, &apps, policy, (Method::Window, window_s, 1))?;
-        if swaps_per_s(&run) > 1.0 / SWAP_EVERY_S {
+        let is_swap = |entry: &&LogEntry| matches!(entry.action, Action::Swap { .. });
+        let swaps = run.log.iter().filter(is_swap).count() as f64;
+        if swaps / run.simulated_s > 1.0 / SWAP_EVERY_S {
             low = middle;
         } else {
             high = middle;
