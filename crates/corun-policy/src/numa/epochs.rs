@@ -226,11 +226,11 @@ impl Epochs {
 
     /// An epoch is over.
     pub(crate) fn epoch(&mut self, view: &View<'_>) -> Plan {
-        self.forget_gone(view);
+        let left_a_core = self.forget_gone(view);
         let ground = self.ground(view);
         self.measure(view);
         let processes = self.processes(view, &ground);
-        if self.has_changed(view, &processes) {
+        if left_a_core || self.has_changed(view, &processes) {
             self.map(view, &ground, processes);
         }
         let mut plan = self.hold(view, &ground);
@@ -262,9 +262,16 @@ impl Epochs {
             })
     }
 
-    fn forget_gone(&mut self, view: &View<'_>) {
-        self.known.retain(|&id, _| view.thread(id).is_some());
+    /// Returns whether a thread that took a core is gone: the core may be another's home.
+    fn forget_gone(&mut self, view: &View<'_>) -> bool {
+        let mut left_a_core = false;
+        self.known.retain(|&id, known| {
+            let is_here = view.thread(id).is_some();
+            left_a_core |= !is_here && known.mapped.is_some_and(|mapped| mapped.counted);
+            is_here
+        });
         self.reasons.retain(|&id, _| view.thread(id).is_some());
+        left_a_core
     }
 
     fn measure(&mut self, view: &View<'_>) {

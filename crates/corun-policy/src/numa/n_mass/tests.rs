@@ -121,6 +121,26 @@ fn a_newcomer_goes_home_and_moves_nobody() {
     assert_eq!(carry_out(&mut all, &plan), ["0-1", "2-3", "0-1"]);
 }
 
+/// Three at home on node 0, which has two cores: the lowest penalty is away until one of the others ends.
+/// Nobody's miss rate changes at that end.
+#[test]
+fn the_core_of_a_thread_that_ended_goes_to_one_that_is_away_from_its_memory() {
+    let machine = fixture::numa(2, 1, 2);
+    let mut all = threads(&machine, &[(5.0, 1.1), (5.0, 1.3), (5.0, 1.2)]);
+    let mut policy = NodePolicy {
+        name: ENTRY.name,
+        epochs: Epochs::new(&BuildOptions::default(), Refinement::None),
+    };
+    let plan = policy.decide(&fixture::view(&machine, &all));
+    assert_eq!(carry_out(&mut all, &plan), ["2-3", "0-1", "0-1"]);
+    let plan = policy.decide(&fixture::view(&machine, &all[..2]));
+    assert_eq!(carry_out(&mut all, &plan)[..2], ["0-1", "0-1"]);
+    // A sleeper has no core to leave.
+    all[1].state = ThreadState::Sleeping;
+    policy.decide(&fixture::view(&machine, &all[..2]));
+    assert_eq!(policy.decide(&fixture::view(&machine, &all[..1])), Plan::none());
+}
+
 #[test]
 fn who_sleeps_takes_no_core() {
     let machine = fixture::numa(2, 1, 1);
