@@ -7,6 +7,7 @@
 
 mod buckets;
 mod measure;
+mod newcomers;
 mod parameters;
 mod sampled;
 
@@ -19,6 +20,7 @@ use rand_pcg::Pcg64Mcg;
 
 use self::buckets::{Buckets, Item, Limits, bucketize};
 use self::measure::{Interval, Mean, Measured, Rows};
+use self::newcomers::Newcomers;
 use self::parameters::{
     GROWTH, LOOK, MIN_INTERVAL, MIN_RUN, MIN_THREADS, PARTED, REMEASURE, START_DELAY, THRESHOLD,
     WEIGHT,
@@ -107,8 +109,7 @@ struct Casc {
     rows: Option<Rows>,
     /// Weights before they were raised.
     raised: BTreeMap<ThreadId, f64>,
-    /// Estimates of threads that are not known yet.
-    newcomers: BTreeMap<ThreadId, Mean>,
+    newcomers: Newcomers,
     buckets: Option<Buckets>,
     interval: Option<Interval>,
     /// Has the host ever said that threads were switched?
@@ -141,7 +142,7 @@ impl Casc {
             low: BTreeMap::new(),
             rows: None,
             raised: BTreeMap::new(),
-            newcomers: BTreeMap::new(),
+            newcomers: Newcomers::default(),
             buckets: None,
             interval: None,
             switched: false,
@@ -217,30 +218,6 @@ impl Casc {
         self.divide(view, plan);
     }
 
-    /// A newcomer was measured beside known threads (equation 2).
-    fn add_newcomer(&mut self, measured: &Measured, view: &View<'_>, plan: &mut Plan) {
-        let mut unknown = measured.members.iter().filter(|id| !self.pcmr.contains_key(id));
-        let (Some(&id), None) = (unknown.next(), unknown.next()) else { return };
-        let known: f64 = measured.members.iter().filter_map(|id| self.pcmr.get(id)).sum();
-        let pcmr = measured.members.len() as f64 * measured.miss_ratio - known;
-        let mean = self.newcomers.entry(id).or_default();
-        mean.add(pcmr, measured.seconds);
-        if mean.seconds < self.min_run_s {
-            return;
-        }
-        let pcmr = mean.value().unwrap_or(0.0).clamp(0.0, 100.0);
-        self.newcomers.remove(&id);
-        let highest = self.pcmr.values().copied().fold(0.0, f64::max);
-        self.pcmr.insert(id, pcmr);
-        self.watch = Watch::default();
-        let met = self.buckets.as_ref().is_some_and(|buckets| buckets.met);
-        if pcmr > highest || !met {
-            self.divide(view, plan);
-        } else {
-            self.hold(view, plan);
-        }
-    }
-
     /// Bucketization, and who may run where after it.
     fn divide(&mut self, view: &View<'_>, plan: &mut Plan) {
         let cpus = view.machine.cpus();
@@ -264,10 +241,11 @@ impl Casc {
         Limits { min_threads: self.limits.min_threads.max(fair), ..self.limits }
     }
 
-    /// Holds each thread where its PCMR lets it run; one that is not known on the first CPU.
+    /// Holds each thread where its PCMR lets it run; one that is not known on the first CPU, while it can be measured.
     fn hold(&mut self, view: &View<'_>, plan: &mut Plan) {
         let Some(buckets) = &self.buckets else { return };
         let mut all_known = true;
+        let can_measure = can_measure(view);
         for (thread, may) in placeable(view) {
             let (cpus, reason) = match self.pcmr.get(&thread.id) {
                 Some(&pcmr) => {
@@ -289,8 +267,12 @@ impl Casc {
                 }
                 None if self.switched => {
                     all_known = false;
-                    let first = may.first().map_or_else(CpuSet::default, one_cpu);
-                    (first, "new, measured beside known threads".to_owned())
+                    if can_measure {
+                        let first = may.first().map_or_else(CpuSet::default, one_cpu);
+                        (first, "new, measured beside known threads".to_owned())
+                    } else {
+                        (may.clone(), "new, and too few run to be measured beside".to_owned())
+                    }
                 }
                 None => continue,
             };
@@ -318,7 +300,7 @@ impl Casc {
     fn start_anew(&mut self, view: &View<'_>, plan: &mut Plan) {
         self.pcmr.clear();
         self.low.clear();
-        self.newcomers.clear();
+        self.newcomers = Newcomers::default();
         self.rows = None;
         self.buckets = None;
         self.interval = None;
@@ -476,6 +458,12 @@ fn placeable<'v>(view: &View<'v>) -> impl Iterator<Item = (&'v ThreadView, CpuSe
     view.threads.iter().map(may).filter(|(_, may)| !may.is_empty())
 }
 
+/// Are there threads for all CPUs, as a group needs?
+fn can_measure(view: &View<'_>) -> bool {
+    let awake = |(thread, _): &(&ThreadView, CpuSet)| thread.state != ThreadState::Sleeping;
+    placeable(view).filter(awake).count() >= view.machine.cpus().len()
+}
+
 fn one_cpu(cpu: CpuId) -> CpuSet {
     CpuSet::from_iter([cpu])
 }
@@ -512,7 +500,7 @@ impl Policy for Casc {
                 self.arrived.remove(id);
                 self.pcmr.remove(id);
                 self.low.remove(id);
-                self.newcomers.remove(id);
+                self.newcomers.forget(*id);
                 self.raised.remove(id);
                 let cpus = view.machine.cpus().len();
                 if self.rows.as_ref().is_some_and(|rows| rows.threads.contains(id)) {
@@ -540,6 +528,10 @@ impl Policy for Casc {
             self.finish_rows(view, &mut plan);
             self.raise(view, &mut plan);
             self.forget_one(view, &mut plan);
+            // A division at this look has said where newcomers run.
+            if plan.steps.is_empty() {
+                self.look_at_newcomers(view, &mut plan);
+            }
         } else if view.threads.iter().any(ran) {
             self.sample(view, &mut plan);
         }

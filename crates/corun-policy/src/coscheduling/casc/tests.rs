@@ -51,12 +51,18 @@ impl Hand {
             counts.llc_misses.as_mut().unwrap().total += references * self.pcmr[place] * 0.01;
         }
         let plan = policy.on_event(&switched, &self.view());
-        for step in plan.iter().flat_map(|plan| &plan.steps) {
+        if let Some(plan) = &plan {
+            self.carry_out(plan);
+        }
+        plan
+    }
+
+    fn carry_out(&mut self, plan: &Plan) {
+        for step in &plan.steps {
             if let Action::Allow { thread, cpus } = &step.action {
                 self.threads[thread.0 as usize].allowed = cpus.clone();
             }
         }
-        plan
     }
 
     fn arrive(&mut self, policy: &mut Casc, place: usize) -> Option<Plan> {
@@ -145,17 +151,26 @@ fn measured() -> (Hand, Casc) {
     (hand, policy)
 }
 
-/// The fifth thread is held on CPU 0, and beside 6 and 12 a ratio of 14 makes it 24.
-#[test]
-fn a_newcomer_is_measured_beside_known_threads() {
+/// The same after a fifth thread of PCMR 24 came.
+fn with_a_newcomer() -> (Hand, Casc, Plan) {
     let (mut hand, mut policy) = measured();
     let mut newcomer = hand.threads[0].clone();
     newcomer.id = ThreadId(4);
     newcomer.program = "program4".to_owned();
     newcomer.allowed = hand.machine.cpu_set();
+    newcomer.counts.llc_references = Some(Count::default());
+    newcomer.counts.llc_misses = Some(Count::default());
     hand.threads.push(newcomer);
     hand.pcmr.push(24.0);
     let plan = hand.arrive(&mut policy, 4).unwrap();
+    hand.carry_out(&plan);
+    (hand, policy, plan)
+}
+
+/// The fifth thread is held on CPU 0, and beside 6 and 12 a ratio of 14 makes it 24.
+#[test]
+fn a_newcomer_is_measured_beside_known_threads() {
+    let (mut hand, mut policy, plan) = with_a_newcomer();
     assert_eq!(allowed(&plan), [(4, "0".to_owned())]);
     // Too soon after its start.
     assert_eq!(hand.run(&mut policy, &[4, 1, 2], 5.0), None);
@@ -167,6 +182,40 @@ fn a_newcomer_is_measured_beside_known_threads() {
     // 24 is less than the largest and the threshold was met: the CPUs stay as they are.
     assert_eq!(policy.buckets.as_ref().unwrap().max_pcmr, [6, 9, 30]);
     assert_eq!(allowed(&plan), [(4, "2".to_owned())]);
+}
+
+/// Three known threads sleep: two CPUs would be idle beside the one that the newcomer is held on, and no group runs.
+#[test]
+fn a_newcomer_is_held_only_while_there_are_threads_to_measure_it_beside() {
+    let (mut hand, mut policy, _) = with_a_newcomer();
+    for place in 0..3 {
+        hand.threads[place].state = ThreadState::Sleeping;
+    }
+    let plan = policy.decide(&hand.view());
+    assert_eq!(allowed(&plan), [(4, "0-2".to_owned())]);
+    hand.carry_out(&plan);
+    hand.threads[1].state = ThreadState::Runnable;
+    assert_eq!(allowed(&policy.decide(&hand.view())), [(4, "0".to_owned())]);
+}
+
+/// Threads 2 and 3 are both held on CPU 2, so that CPU 1 is idle while the others sleep: three are awake, and never on CPUs
+/// together. After 2 s the newcomer's own 24 of 100 count.
+#[test]
+fn a_newcomer_is_not_held_for_ever_where_no_group_runs() {
+    let (mut hand, mut policy, _) = with_a_newcomer();
+    hand.now.0 += 600_000;
+    let mut looks = 0;
+    while !policy.pcmr.contains_key(&ThreadId(4)) {
+        assert!(looks < 200, "never known");
+        hand.run(&mut policy, &[3, 4], 20.0);
+        for place in 0..2 {
+            hand.threads[place].state = ThreadState::Sleeping;
+        }
+        let plan = policy.decide(&hand.view());
+        looks += 1;
+        assert_eq!(allowed(&plan).is_empty(), looks < 100, "look {looks}: {plan:?}");
+    }
+    assert!(near(policy.pcmr.get(&ThreadId(4)), 24.0), "{:?}", policy.pcmr);
 }
 
 /// Thread 0 changes its ways from 3 to 60: groups with it miss more than was predicted.
@@ -212,11 +261,7 @@ fn look(
         thread.rates.llc_misses = missing.map(rate);
     }
     let plan = policy.decide(&hand.view());
-    for step in &plan.steps {
-        if let Action::Allow { thread, cpus } = &step.action {
-            hand.threads[thread.0 as usize].allowed = cpus.clone();
-        }
-    }
+    hand.carry_out(&plan);
     plan.steps
 }
 
