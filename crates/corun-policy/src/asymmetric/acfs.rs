@@ -3,11 +3,11 @@
 //! 4.2, 4.3.3 and 4.3.6).
 
 use crate::asymmetric::policy::{Sharing, SharingPolicy};
-use crate::asymmetric::progress::{Programs, Progress, dynamic_weights};
+use crate::asymmetric::progress::{Programs, Progress, Worth, dynamic_weights};
 use crate::asymmetric::sides::Sides;
 use crate::asymmetric::speedup::{COUNTERS, IDEAL, Speedups, side_of};
 use crate::asymmetric::{AMP_THRESHOLD, Cores, INTERVAL, Side, UNFAIRNESS_FACTOR};
-use crate::{Build, BuildOptions, CounterKind, LiveForm, PolicyEntry, ThreadId, View};
+use crate::{Build, BuildOptions, CounterKind, LiveForm, PolicyEntry, ThreadId, ThreadView, View};
 
 /// The line in the registry.
 pub(crate) const ENTRY: PolicyEntry = PolicyEntry {
@@ -56,15 +56,15 @@ impl Sharing for Acfs {
     /// On a big core nobody is slowed down, on a small one by his speedup factor.
     fn measure(&mut self, view: &View<'_>, cores: &Cores) {
         self.speedups.measure(view, cores);
-        let mut factors = self.speedups.factors.clone();
-        Programs::of(view.threads).share_out(&mut factors);
-        let weights = dynamic_weights(view.threads, self.unfairness_factor, &factors);
-        for (thread, factor) in view.threads.iter().zip(&mut factors) {
-            if side_of(thread, cores) != Some(Side::Small) {
-                *factor = 1.0;
-            }
-        }
-        self.progress.advance(view, &factors, &weights);
+        let mut speedups = self.speedups.factors.clone();
+        Programs::of(view.threads).share_out(&mut speedups);
+        let weights = dynamic_weights(view.threads, self.unfairness_factor, &speedups);
+        let slowdown = |(thread, &speedup): (&ThreadView, &f64)| {
+            if side_of(thread, cores) == Some(Side::Small) { speedup } else { 1.0 }
+        };
+        let slowdowns: Vec<f64> = view.threads.iter().zip(&speedups).map(slowdown).collect();
+        let worth = Worth { slowdowns: &slowdowns, speedups: &speedups, weights: &weights };
+        self.progress.advance(view, cores, worth);
     }
 
     fn slept(&mut self, id: ThreadId, view: &View<'_>) {

@@ -12,7 +12,7 @@ use self::monitor::{Limits, Monitor, clusters};
 use self::non_work_conserving::{Cluster, Watch, bring, shelter};
 use crate::asymmetric::by_thread::ByThread;
 use crate::asymmetric::policy::{Sharing, SharingPolicy};
-use crate::asymmetric::progress::{Programs, Progress, dynamic_weights};
+use crate::asymmetric::progress::{Programs, Progress, Worth, dynamic_weights};
 use crate::asymmetric::sides::{Sides, is_runnable};
 use crate::asymmetric::speedup::side_of;
 use crate::asymmetric::{AMP_THRESHOLD, Cores, INTERVAL, Side, UNFAIRNESS_FACTOR, milliseconds};
@@ -145,7 +145,7 @@ impl Camps {
     }
 
     /// What the interval's time was worth to each thread.
-    fn advance(&mut self, view: &View<'_>, programs: &Programs) {
+    fn advance(&mut self, view: &View<'_>, cores: &Cores, programs: &Programs) {
         let monitors = self.monitors.values();
         let mut slowdowns: Vec<f64> = monitors.iter().map(|one| one.slowdown).collect();
         programs.share_out(&mut slowdowns);
@@ -155,7 +155,8 @@ impl Camps {
         let mut speedups: Vec<f64> = monitors.iter().map(|one| one.speedup).collect();
         programs.share_out(&mut speedups);
         let weights = dynamic_weights(view.threads, self.unfairness_factor, &speedups);
-        self.progress.advance(view, &slowdowns, &weights);
+        let worth = Worth { slowdowns: &slowdowns, speedups: &speedups, weights: &weights };
+        self.progress.advance(view, cores, worth);
     }
 
     /// Tables for the processes that have several threads; of the others there are none.
@@ -312,7 +313,7 @@ impl Sharing for Camps {
     fn measure(&mut self, view: &View<'_>, cores: &Cores) {
         let programs = Programs::of(view.threads);
         self.monitor(view, cores, &programs);
-        self.advance(view, &programs);
+        self.advance(view, cores, &programs);
         self.watch_or_not(view, cores);
     }
 

@@ -5,9 +5,10 @@
 
 use corun_machine::Machine;
 
-use super::amp_threshold_ms;
 use super::by_thread::ByThread;
 use super::sides::is_runnable;
+use super::speedup::side_of;
+use super::{Cores, Side, amp_threshold_ms};
 use crate::{Nanoseconds, ProcessId, ThreadId, ThreadView, View};
 
 /// A thread's account.
@@ -20,7 +21,28 @@ struct Account {
     ran_s: f64,
     /// The same, each part of it times the slowdown then.
     slowdown_time_s: f64,
+    /// Has it run on a small core since?
+    was_on_small: bool,
+    /// Its slowdown on a small core, as far as is known; none before the first interval.
+    on_small: Option<f64>,
     asleep_since: Option<Nanoseconds>,
+}
+
+impl Account {
+    /// Its mean slowdown; where that says nothing of small cores, its slowdown there.
+    fn slowdown(&self) -> Option<f64> {
+        let mean = self.slowdown_time_s / self.ran_s;
+        if self.was_on_small && mean > 1.0 { Some(mean) } else { self.on_small }
+    }
+}
+
+/// What an interval was to each thread.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Worth<'a> {
+    pub(crate) slowdowns: &'a [f64],
+    /// Speeds on a big core over those on a small one.
+    pub(crate) speedups: &'a [f64],
+    pub(crate) weights: &'a [f64],
 }
 
 /// The accounts of all threads.
@@ -57,6 +79,8 @@ impl Progress {
             counted_s: thread.counts.cpu_s().unwrap_or(0.0),
             ran_s: 0.0,
             slowdown_time_s: 0.0,
+            was_on_small: false,
+            on_small: None,
             asleep_since: None,
         });
         self.publish();
@@ -68,16 +92,19 @@ impl Progress {
     }
 
     /// Counts an interval: each thread's time on CPUs by its slowdown and weight.
-    pub(crate) fn advance(&mut self, view: &View<'_>, slowdowns: &[f64], weights: &[f64]) {
-        let seconds = (view.now.0.saturating_sub(self.last.0)) as f64 * 1e-9;
-        self.last = view.now;
-        for (place, account) in self.accounts.values_mut().iter_mut().enumerate() {
-            let thread = &view.threads[place];
+    pub(crate) fn advance(&mut self, view: &View<'_>, cores: &Cores, worth: Worth<'_>) {
+        let last = std::mem::replace(&mut self.last, view.now);
+        let seconds = (view.now.0.saturating_sub(last.0)) as f64 * 1e-9;
+        for (place, thread) in view.threads.iter().enumerate() {
+            let account = &mut self.accounts.values_mut()[place];
             let ran_s = time_on_cpus_s(thread, &mut account.counted_s, seconds);
-            let slowdown = slowdowns[place].max(1.0);
-            account.progress_ms += 1e3 * ran_s / (slowdown * weights[place]);
+            let slowdown = worth.slowdowns[place].max(1.0);
+            account.progress_ms += 1e3 * ran_s / (slowdown * worth.weights[place]);
             account.ran_s += ran_s;
             account.slowdown_time_s += ran_s * slowdown;
+            account.was_on_small |= ran_s > 0.0 && side_of(thread, cores) == Some(Side::Small);
+            let gains = Some(worth.speedups[place]).filter(|&speedup| speedup > 1.0);
+            account.on_small = Some(gains.unwrap_or(cores.capacity_ratio));
         }
         self.publish();
     }
@@ -88,23 +115,26 @@ impl Progress {
         }
     }
 
-    /// A thread that slept for longer than a swap there and back takes it comes back with at least the
-    /// lowest counter of the others (section 4.3.3).
     pub(crate) fn woke(&mut self, id: ThreadId, view: &View<'_>) {
         self.align(view);
-        let (now, threshold_ms) = (view.now, self.threshold_ms(view.machine));
-        let Some(place) = self.accounts.place(id) else { return };
+        if let Some(place) = self.accounts.place(id) {
+            self.come_back(place, view.now, view.machine);
+        }
+    }
+
+    /// A thread that slept for longer than a swap there and back takes it comes back with at least the
+    /// lowest counter of the others (section 4.3.3).
+    fn come_back(&mut self, place: usize, at: Nanoseconds, machine: &Machine) {
+        let threshold_ms = self.threshold_ms(machine);
         let account = &mut self.accounts.values_mut()[place];
         let Some(since) = account.asleep_since.take() else { return };
-        let mean = account.slowdown_time_s / account.ran_s;
-        let slowdown = if mean.is_finite() { mean.max(1.0) } else { 1.0 };
-        let slept_ms = now.0.saturating_sub(since.0) as f64 * 1e-6;
+        let Some(slowdown) = account.slowdown() else { return };
+        let slept_ms = at.0.saturating_sub(since.0) as f64 * 1e-6;
         let others = self.progress_ms.iter().enumerate().filter(|(one, _)| *one != place);
         let lowest = others.map(|(_, &progress)| progress).fold(f64::INFINITY, f64::min);
         if slept_ms > there_and_back_ms(threshold_ms, slowdown) && lowest.is_finite() {
-            let account = &mut self.accounts.values_mut()[place];
             account.progress_ms = account.progress_ms.max(lowest);
-            self.publish();
+            self.progress_ms[place] = account.progress_ms;
         }
     }
 

@@ -1,7 +1,7 @@
 use corun_machine::{CpuId, CpuSet, Machine, MachineSpec, preset};
 use proptest::prelude::*;
 
-use super::progress::{Programs, Progress, dynamic_weights, there_and_back_ms};
+use super::progress::{Programs, Progress, Worth, dynamic_weights, there_and_back_ms};
 use super::sides::Sides;
 use super::*;
 use crate::{Action, Event, Plan, ThreadState, ThreadView, View, build, fixture, registry};
@@ -122,6 +122,13 @@ fn idle_big_cores_are_filled_and_crowded_ones_relieved() {
     assert!((2..=3).contains(&on_big), "{plan:?}");
 }
 
+/// An interval with these slowdowns and weights; on a small core all would be slowed down twice.
+fn advance(progress: &mut Progress, view: &View<'_>, slowdowns: &[f64], weights: &[f64]) {
+    let speedups = &vec![2.0; slowdowns.len()];
+    let cores = Cores::of(view.machine).unwrap();
+    progress.advance(view, &cores, Worth { slowdowns, speedups, weights });
+}
+
 #[test]
 fn an_account_grows_by_time_over_slowdown_and_weight() {
     let machine = two_and_four();
@@ -132,7 +139,8 @@ fn an_account_grows_by_time_over_slowdown_and_weight() {
         thread.counts.cpu_time = fixture::cpu_time(0.05);
     }
     // The thesis's example (Fig. 4.4): 100 at a slowdown of 1, 40 at 2.5; of 50 ms here.
-    progress.advance(&view_at(&machine, &threads, 50), &[1.0, 2.5, 1.0], &[1.0, 1.0, 2.0]);
+    let (slowdowns, weights) = ([1.0, 2.5, 1.0], [1.0, 1.0, 2.0]);
+    advance(&mut progress, &view_at(&machine, &threads, 50), &slowdowns, &weights);
     for (found, expected) in progress.progress_ms.iter().zip([50.0, 20.0, 25.0]) {
         assert!((found - expected).abs() < 1e-9, "{:?}", progress.progress_ms);
     }
@@ -154,11 +162,13 @@ fn a_long_sleeper_comes_back_with_the_lowest_counter() {
     for thread in &mut threads {
         thread.counts.cpu_time = fixture::cpu_time(0.1);
     }
-    progress.advance(&view_at(&machine, &threads, 100), &[1.0, 1.0, 2.0], &[1.0; 3]);
+    let view = view_at(&machine, &threads, 100);
+    advance(&mut progress, &view, &[1.0, 1.0, 2.0], &[1.0; 3]);
+    threads[2].state = ThreadState::Sleeping;
     progress.slept(sleeper, Nanoseconds(100_000_000));
     threads[0].counts.cpu_time = fixture::cpu_time(1.0);
     threads[1].counts.cpu_time = fixture::cpu_time(0.6);
-    progress.advance(&view_at(&machine, &threads, 1000), &[1.0; 3], &[1.0; 3]);
+    advance(&mut progress, &view_at(&machine, &threads, 1000), &[1.0; 3], &[1.0; 3]);
     assert!((progress.progress_ms[2] - 50.0).abs() < 1e-9);
     // The machine's file has the threshold.
     progress.woke(sleeper, &view_at(&machine, &threads, 490));
@@ -166,6 +176,37 @@ fn a_long_sleeper_comes_back_with_the_lowest_counter() {
     progress.slept(sleeper, Nanoseconds(500_000_000));
     progress.woke(sleeper, &view_at(&machine, &threads, 901));
     assert!((progress.progress_ms[2] - 600.0).abs() < 1e-9, "{:?}", progress.progress_ms);
+}
+
+/// A thread that ran on a big core alone was never slowed down, and would be on a small one: by its speedup factor
+/// of 2, or by the ratio of capacities of 2.5, where nobody knows better.
+#[test]
+fn a_sleeper_that_was_never_on_a_small_core_goes_by_what_it_would_be_slowed_down_there() {
+    let machine = two_and_four();
+    let cores = Cores::of(&machine).unwrap();
+    for (speedup, there_and_back_ms) in [(2.0, 400), (1.0, 333)] {
+        for (slept_ms, expected_ms) in [(there_and_back_ms, 100.0), (there_and_back_ms + 1, 600.0)]
+        {
+            let mut threads = running(&machine, 3);
+            let mut progress = Progress::default();
+            progress.align(&view_at(&machine, &threads, 0));
+            let mut look = |threads: &[ThreadView], ms: u64| {
+                let (slowdowns, speedups, weights) = (&[1.0; 3], &[speedup; 3], &[1.0; 3]);
+                let worth = Worth { slowdowns, speedups, weights };
+                progress.advance(&view_at(&machine, threads, ms), &cores, worth);
+            };
+            threads[0].counts.cpu_time = fixture::cpu_time(0.1);
+            look(&threads, 100);
+            threads[0].state = ThreadState::Sleeping;
+            threads[1].counts.cpu_time = fixture::cpu_time(0.6);
+            threads[2].counts.cpu_time = fixture::cpu_time(0.8);
+            look(&threads, 1000);
+            progress.slept(threads[0].id, Nanoseconds(1_000_000_000));
+            progress.woke(threads[0].id, &view_at(&machine, &threads, 1000 + slept_ms));
+            let found_ms = progress.progress_ms[0];
+            assert!((found_ms - expected_ms).abs() < 1e-9, "{speedup} {slept_ms} {found_ms}");
+        }
+    }
 }
 
 #[test]
