@@ -34,6 +34,12 @@ impl Account {
         let mean = self.slowdown_time_s / self.ran_s;
         if self.was_on_small && mean > 1.0 { Some(mean) } else { self.on_small }
     }
+
+    /// Did it wake since the last look without the host saying so? It is awake, or ran and sleeps again.
+    fn woke_unheard(&self, thread: &ThreadView, last: Nanoseconds, ran_s: f64) -> bool {
+        let awake = is_runnable(thread);
+        self.asleep_since.is_some_and(|since| awake || since <= last && ran_s > 0.0)
+    }
 }
 
 /// What an interval was to each thread.
@@ -91,13 +97,19 @@ impl Progress {
         self.progress_ms.extend(self.accounts.values().iter().map(|one| one.progress_ms));
     }
 
-    /// Counts an interval: each thread's time on CPUs by its slowdown and weight.
+    /// Counts an interval: each thread's time on CPUs by its slowdown and weight. A live host tells of no sleep: who sleeps
+    /// and who has woken shows at these looks.
     pub(crate) fn advance(&mut self, view: &View<'_>, cores: &Cores, worth: Worth<'_>) {
         let last = std::mem::replace(&mut self.last, view.now);
         let seconds = (view.now.0.saturating_sub(last.0)) as f64 * 1e-9;
         for (place, thread) in view.threads.iter().enumerate() {
             let account = &mut self.accounts.values_mut()[place];
             let ran_s = time_on_cpus_s(thread, &mut account.counted_s, seconds);
+            if account.woke_unheard(thread, last, ran_s) {
+                let ran = Nanoseconds::from_secs_f64(ran_s);
+                self.come_back(place, Nanoseconds(view.now.0.saturating_sub(ran.0)), view.machine);
+            }
+            let account = &mut self.accounts.values_mut()[place];
             let slowdown = worth.slowdowns[place].max(1.0);
             account.progress_ms += 1e3 * ran_s / (slowdown * worth.weights[place]);
             account.ran_s += ran_s;
@@ -105,6 +117,9 @@ impl Progress {
             account.was_on_small |= ran_s > 0.0 && side_of(thread, cores) == Some(Side::Small);
             let gains = Some(worth.speedups[place]).filter(|&speedup| speedup > 1.0);
             account.on_small = Some(gains.unwrap_or(cores.capacity_ratio));
+            if !is_runnable(thread) {
+                account.asleep_since.get_or_insert(view.now);
+            }
         }
         self.publish();
     }

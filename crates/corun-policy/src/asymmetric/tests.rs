@@ -178,6 +178,36 @@ fn a_long_sleeper_comes_back_with_the_lowest_counter() {
     assert!((progress.progress_ms[2] - 600.0).abs() < 1e-9, "{:?}", progress.progress_ms);
 }
 
+/// A live host tells of no sleep. At looks every 50 ms a thread is seen asleep from 100 ms on: seen awake at 550 ms it slept
+/// for 400 ms until then less the 50 that it ran, which is too short; at 650 ms it slept for long.
+#[test]
+fn a_long_sleep_shows_at_looks_where_nobody_tells_of_it() {
+    let machine = two_and_four();
+    for (wakes_at_ms, sleeps_again, expected_ms) in
+        [(550, false, 75.0), (650, false, 625.0), (650, true, 625.0)]
+    {
+        let mut threads = running(&machine, 3);
+        let mut progress = Progress::default();
+        progress.align(&view_at(&machine, &threads, 0));
+        for at_ms in (50..=wakes_at_ms).step_by(50) {
+            for thread in &mut threads[..2] {
+                thread.counts.cpu_time = fixture::cpu_time(at_ms as f64 * 1e-3);
+            }
+            let ran_ms = at_ms.min(100) + if at_ms == wakes_at_ms { 50 } else { 0 };
+            threads[2].counts.cpu_time = fixture::cpu_time(ran_ms as f64 * 1e-3);
+            threads[2].state = match at_ms {
+                _ if at_ms == wakes_at_ms && !sleeps_again => ThreadState::Running,
+                0..100 => ThreadState::Running,
+                _ => ThreadState::Sleeping,
+            };
+            let view = view_at(&machine, &threads, at_ms);
+            advance(&mut progress, &view, &[1.0, 1.0, 2.0], &[1.0; 3]);
+        }
+        // 150 ms at a slowdown of 2; or the others' 600 ms at the look before, and the 25 of the last look.
+        assert!((progress.progress_ms[2] - expected_ms).abs() < 1e-9, "{:?}", progress.progress_ms);
+    }
+}
+
 /// A thread that ran on a big core alone was never slowed down, and would be on a small one: by its speedup factor
 /// of 2, or by the ratio of capacities of 2.5, where nobody knows better.
 #[test]
