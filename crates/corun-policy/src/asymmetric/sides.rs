@@ -4,6 +4,7 @@
 use corun_machine::CpuSet;
 
 use super::{Cores, Side};
+use crate::placement::spread::usable_cpus;
 use crate::{Action, Plan, ThreadState, ThreadView, View};
 
 /// Both sides while a plan is made. Each thread moves at most once in a plan.
@@ -15,6 +16,8 @@ pub(crate) struct Sides<'a> {
     /// May it be on both sides?
     free: Vec<bool>,
     moved: Vec<bool>,
+    /// CPUs of the big side and of the small one that somebody may use.
+    cpus: [usize; 2],
     /// Runnable threads of the big side and of the small one.
     runnable: [usize; 2],
     pub(crate) plan: Plan,
@@ -23,12 +26,14 @@ pub(crate) struct Sides<'a> {
 impl<'a> Sides<'a> {
     pub(crate) fn new(view: &View<'a>, cores: &'a Cores) -> Self {
         let threads = view.threads;
+        let usable = usable_cpus(view, |thread| &threads[thread].may_run_on);
         let mut sides = Self {
             threads,
             cores,
             side: Vec::with_capacity(threads.len()),
             free: Vec::with_capacity(threads.len()),
             moved: vec![false; threads.len()],
+            cpus: [&cores.big, &cores.small].map(|side| side.intersection(&usable).len()),
             runnable: [0; 2],
             plan: Plan::none(),
         };
@@ -61,7 +66,14 @@ impl<'a> Sides<'a> {
     }
 
     fn cpus(&self, side: Side) -> usize {
-        self.cores.cpus(side).len()
+        self.cpus[side as usize]
+    }
+
+    /// Runnable threads for each CPU of a side, rounded down and up. On a side without CPUs nobody may be, and there are
+    /// none.
+    fn load(&self, side: Side) -> (usize, usize) {
+        let cpus = self.cpus(side).max(1);
+        (self.runnable(side) / cpus, self.runnable(side).div_ceil(cpus))
     }
 
     fn runnable(&self, side: Side) -> usize {
@@ -147,7 +159,7 @@ impl<'a> Sides<'a> {
             if self.side[thread].is_some() || !self.free[thread] {
                 continue;
             }
-            let least = |side: Side| self.runnable(side) / self.cpus(side);
+            let least = |side: Side| self.load(side).0;
             let side = if least(Side::Big) <= least(Side::Small) { Side::Big } else { Side::Small };
             let why = format!(
                 "{}: new, to the {} cores, where a CPU has {} threads",
@@ -163,8 +175,8 @@ impl<'a> Sides<'a> {
     /// claim goes to the big side, who has the lower to the small one.
     pub(crate) fn balance(&mut self, claim: &[f64]) {
         for _ in 0..self.threads.len() {
-            let least = |side: Side| self.runnable(side) / self.cpus(side);
-            let most = |side: Side| self.runnable(side).div_ceil(self.cpus(side));
+            let least = |side: Side| self.load(side).0;
+            let most = |side: Side| self.load(side).1;
             let idle = self.runnable(Side::Big) < self.cpus(Side::Big);
             let to = if self.runnable(Side::Small) > 0
                 && (idle || most(Side::Small) >= least(Side::Big) + 2)

@@ -129,6 +129,32 @@ fn advance(progress: &mut Progress, view: &View<'_>, slowdowns: &[f64], weights:
     progress.advance(view, &cores, Worth { slowdowns, speedups, weights });
 }
 
+/// A container has one of the two big CPUs: of five new threads one has that, four the small ones.
+#[test]
+fn cpus_that_nobody_may_use_take_no_threads() {
+    let machine = two_and_four();
+    let cores = Cores::of(&machine).unwrap();
+    let mut threads = fixture::threads(&machine, &[None; 5]);
+    for thread in &mut threads {
+        thread.may_run_on = "0,2-5".parse().unwrap();
+    }
+    let mut sides = Sides::new(&fixture::view(&machine, &threads), &cores);
+    sides.place_new();
+    let on_big = (0..5).filter(|&one| sides.side(one) == Some(Side::Big)).count();
+    assert_eq!(on_big, 1);
+    // Who is awake there is enough: the big side is full.
+    sides.balance(&[0.0; 5]);
+    assert_eq!(sides.plan.steps.len(), 5);
+    // Without any big CPU all stay where they are.
+    for thread in &mut threads {
+        thread.may_run_on = "2-5".parse().unwrap();
+    }
+    let mut sides = Sides::new(&fixture::view(&machine, &threads), &cores);
+    sides.place_new();
+    sides.balance(&[0.0; 5]);
+    assert!(sides.plan.steps.is_empty());
+}
+
 #[test]
 fn an_account_grows_by_time_over_slowdown_and_weight() {
     let machine = two_and_four();
@@ -340,6 +366,8 @@ proptest! {
     fn plans_respect_users_and_keep_big_cores_busy(mut threads in any_threads(), rounds in 1u64..30) {
         let machine = two_and_four();
         let cores = Cores::of(&machine).unwrap();
+        let may = |cpu: &CpuId| threads.iter().any(|one| one.may_run_on.contains(*cpu));
+        let usable_big = cores.big.iter().filter(may).count();
         for entry in registry().iter().filter(|one| {
             ["hsp", "rr", "equal-progress", "acfs", "camps"].contains(&one.name)
         }) {
@@ -356,7 +384,7 @@ proptest! {
             let free_on_small = threads.iter().filter(runs).any(|one| {
                 one.allowed.is_subset(&cores.small) && !one.may_run_on.is_disjoint(&cores.big)
             });
-            prop_assert!(on_big.count() >= 2 || !free_on_small, "{}", entry.name);
+            prop_assert!(on_big.count() >= usable_big || !free_on_small, "{}", entry.name);
             for thread in &threads {
                 prop_assert!(thread.allowed.is_subset(&thread.may_run_on));
             }

@@ -5,7 +5,7 @@ use corun_machine::CpuSet;
 
 use super::dio_2010::{DEVIL, needs};
 use crate::placement::running_averages::{HALF_LIFE, RunningAverages};
-use crate::placement::spread::{Memory, Spread};
+use crate::placement::spread::{Memory, Spread, cores_with, usable_cpus};
 use crate::{Build, BuildOptions, Event, LiveForm, Needs, Plan, Policy, PolicyEntry, View};
 
 /// The line in the registry.
@@ -49,20 +49,21 @@ impl DioPower {
     }
 }
 
-/// The CPUs of the first LLCs in the machine's order: one for each devil, as many as give every
+/// The usable CPUs of the first LLCs in the machine's order: one for each devil, as many as give every
 /// thread a core, and all at most. As printed, algorithm 3 marks one for each devil alone: then
 /// threads get no core when there are more than two for each devil, and there is nowhere to put
 /// any when there is no devil.
 fn marked_cpus(view: &View<'_>, devils: usize) -> CpuSet {
-    let machine = view.machine;
+    let usable = usable_cpus(view, |thread| &view.threads[thread].may_run_on);
     let (mut marked, mut cores, mut llcs) = (CpuSet::new(), 0, 0);
-    for llc in machine.llcs() {
+    for llc in view.machine.llcs() {
         if llcs >= devils && cores >= view.threads.len() {
             break;
         }
-        marked = marked.union(&llc.cpus);
-        cores += machine.cores().iter().filter(|core| !core.cpus.is_disjoint(&llc.cpus)).count();
-        llcs += 1;
+        let cpus = llc.cpus.intersection(&usable);
+        cores += cores_with(view.machine, &cpus);
+        llcs += usize::from(!cpus.is_empty());
+        marked = marked.union(&cpus);
     }
     marked
 }

@@ -3,7 +3,7 @@
 
 use corun_machine::CpuSet;
 
-use crate::placement::spread::{Memory, Spread};
+use crate::placement::spread::{Memory, Spread, cores_with, usable_cpus};
 use crate::{
     ActionKind, Build, BuildOptions, Event, Interval, LiveForm, Nanoseconds, Needs, Plan, Policy,
     PolicyEntry, View,
@@ -29,18 +29,18 @@ struct LinuxPowerSaving {
     memory: Memory,
 }
 
-/// The CPUs of as few packages, in the machine's order, as have a core for every thread; all where
+/// The usable CPUs of as few packages, in the machine's order, as have a core for every thread; all where
 /// there are more threads than cores, so that nobody waits for a core while one is free.
 fn filled(view: &View<'_>) -> CpuSet {
-    let machine = view.machine;
+    let usable = usable_cpus(view, |thread| &view.threads[thread].may_run_on);
     let (mut filled, mut cores) = (CpuSet::new(), 0);
-    for package in machine.packages() {
+    for package in view.machine.packages() {
         if cores >= view.threads.len() {
             break;
         }
-        filled = filled.union(&package.cpus);
-        cores +=
-            machine.cores().iter().filter(|core| !core.cpus.is_disjoint(&package.cpus)).count();
+        let cpus = package.cpus.intersection(&usable);
+        cores += cores_with(view.machine, &cpus);
+        filled = filled.union(&cpus);
     }
     filled
 }
@@ -103,6 +103,20 @@ mod tests {
             assert_eq!(cpus.len(), threads.len());
             assert!(cpus.iter().all(|cpu| cpu.0 <= last), "{cpus:?}");
         }
+    }
+
+    /// A container has two cores of each package: four threads have one each.
+    #[test]
+    fn cores_that_nobody_may_use_give_no_thread_a_core() {
+        let machine = fixture::x5365();
+        let mut threads = fixture::threads(&machine, &[None; 4]);
+        for thread in &mut threads {
+            thread.may_run_on = "0-1,4-5".parse().unwrap();
+        }
+        let mut policy = LinuxPowerSaving::default();
+        let mut cpus = cpus_of(&policy.decide(&fixture::view(&machine, &threads)));
+        cpus.sort();
+        assert_eq!(cpus, [0, 1, 4, 5].map(CpuId));
     }
 
     #[test]

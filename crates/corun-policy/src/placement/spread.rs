@@ -11,7 +11,7 @@ mod words;
 
 use std::sync::Arc;
 
-use corun_machine::{CpuId, CpuSet};
+use corun_machine::{CpuId, CpuSet, Machine};
 
 use crate::{Plan, ThreadView, View};
 pub(crate) use memory::Memory;
@@ -180,7 +180,7 @@ impl Item {
     }
 }
 
-/// The on-line CPUs that at least one thread may run on.
+/// The on-line CPUs that at least one thread may run on: fewer than the machine's in a container's cpuset.
 pub(crate) fn usable_cpus<'c>(view: &View<'_>, cpus: impl Fn(usize) -> &'c CpuSet) -> CpuSet {
     let online = view.machine.cpu_set();
     if (0..view.threads.len()).any(|thread| online.is_subset(cpus(thread))) {
@@ -188,6 +188,11 @@ pub(crate) fn usable_cpus<'c>(view: &View<'_>, cpus: impl Fn(usize) -> &'c CpuSe
     }
     let sets = (0..view.threads.len()).map(cpus);
     sets.fold(CpuSet::new(), |all, cpus| all.union(cpus)).intersection(&online)
+}
+
+/// The cores that have at least one of these CPUs.
+pub(crate) fn cores_with(machine: &Machine, cpus: &CpuSet) -> usize {
+    machine.cores().iter().filter(|core| !core.cpus.is_disjoint(cpus)).count()
 }
 
 fn held_on(thread: &ThreadView) -> Option<CpuId> {

@@ -4,6 +4,7 @@
 use corun_machine::CpuSet;
 
 use crate::View;
+use crate::placement::spread::usable_cpus;
 
 /// What an important thread is to have without other intensive ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,10 +93,12 @@ fn free_domain(
     here.filter(free).or_else(|| (0..domains.len()).find(free))
 }
 
+/// The usable CPUs of each domain.
 fn domains(view: &View<'_>, domain: Domain) -> Vec<CpuSet> {
-    let machine = view.machine;
+    let usable = usable_cpus(view, |thread| &view.threads[thread].may_run_on);
+    let (llcs, packages) = (view.machine.llcs(), view.machine.packages());
     match domain {
-        Domain::Llc => machine.llcs().iter().map(|llc| llc.cpus.clone()).collect(),
-        Domain::Package => machine.packages().iter().map(|package| package.cpus.clone()).collect(),
+        Domain::Llc => llcs.iter().map(|llc| llc.cpus.intersection(&usable)).collect(),
+        Domain::Package => packages.iter().map(|one| one.cpus.intersection(&usable)).collect(),
     }
 }

@@ -135,6 +135,21 @@ fn who_would_not_suffer_is_not_isolated() {
     assert_eq!(decided(&machine, &alone, &[]), plain);
 }
 
+/// In a container of two LLCs three other intensive threads find two CPUs outside the important one's LLC: nobody is
+/// isolated, and no CPU stays free.
+#[test]
+fn there_is_no_room_outside_on_cpus_that_nobody_may_use() {
+    let machine = fixture::x5365();
+    let mut threads = held(&machine, &[74.0, 73.0, 72.0, 71.0]);
+    threads[0].important = true;
+    for thread in &mut threads {
+        thread.may_run_on = "0-3".parse().unwrap();
+    }
+    let mut at = decided(&machine, &threads, &[]);
+    at.sort_unstable();
+    assert_eq!(at, [0, 1, 2, 3]);
+}
+
 #[test]
 fn isolation_moves_nobody_twice() {
     let machine = fixture::x5365();

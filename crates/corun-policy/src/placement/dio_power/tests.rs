@@ -97,6 +97,26 @@ fn a_thread_bound_elsewhere_keeps_what_its_user_gave_it() {
     assert!(plan.steps.is_empty(), "{plan:?}");
 }
 
+/// A container has one core of each LLC: two turtles need two LLCs, and three with a devil among them three.
+#[test]
+fn cores_that_nobody_may_use_give_no_thread_a_core() {
+    let machine = fixture::x5365();
+    for (mpki, used) in [(&[0.1, 0.1][..], 2), (&[20.0, 0.1, 0.1], 3)] {
+        let mut threads = held(&machine, mpki);
+        for thread in &mut threads {
+            thread.may_run_on = "1,3,5,7".parse().unwrap();
+            (thread.cpu, thread.allowed) = (Some(CpuId(1)), thread.may_run_on.clone());
+        }
+        let mut policy = DioPower::new(&BuildOptions::default());
+        let plan = policy.decide(&fixture::view(&machine, &threads));
+        let cpus = plan.steps.iter().map(|step| match &step.action {
+            Action::Allow { cpus, .. } => cpus.first().unwrap(),
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(BTreeSet::from_iter(cpus).len(), used, "{plan:?}");
+    }
+}
+
 proptest! {
     /// Every thread has a core of its own while there are cores, no two devils share an LLC while
     /// there are LLCs, and no more LLCs are in use than that takes.
