@@ -26,6 +26,7 @@ use self::parameters::{
     WEIGHT,
 };
 use self::sampled::{COLD, Samples};
+use crate::placement::spread::usable_cpus;
 use crate::{
     Action, ActionKind, Build, BuildOptions, CounterKind, Event, LiveForm, Nanoseconds, Needs,
     Plan, Policy, PolicyEntry, ThreadId, ThreadState, ThreadView, View,
@@ -111,6 +112,8 @@ struct Casc {
     raised: BTreeMap<ThreadId, f64>,
     newcomers: Newcomers,
     buckets: Option<Buckets>,
+    /// The CPUs that the buckets are of.
+    divided: Vec<CpuId>,
     interval: Option<Interval>,
     /// Has the host ever said that threads were switched?
     switched: bool,
@@ -144,6 +147,7 @@ impl Casc {
             raised: BTreeMap::new(),
             newcomers: Newcomers::default(),
             buckets: None,
+            divided: Vec::new(),
             interval: None,
             switched: false,
             samples: Samples::default(),
@@ -161,7 +165,7 @@ impl Casc {
 
     /// Begins the initial measurement with the first n + 1 threads, where there are as many.
     fn begin(&mut self, view: &View<'_>, plan: &mut Plan) {
-        let cpus = view.machine.cpus().len();
+        let cpus = usable(view).len();
         let first: Vec<ThreadId> =
             placeable(view).map(|(thread, _)| thread.id).take(cpus + 1).collect();
         if self.rows.is_some() || self.buckets.is_some() || first.len() <= cpus {
@@ -220,18 +224,28 @@ impl Casc {
 
     /// Bucketization, and who may run where after it.
     fn divide(&mut self, view: &View<'_>, plan: &mut Plan) {
-        let cpus = view.machine.cpus();
-        let online = view.machine.cpu_set();
+        let usable = usable(view);
+        let cpus: Vec<CpuId> = usable.iter().collect();
         let item = |(thread, may): (&ThreadView, CpuSet)| {
             let pcmr = *self.pcmr.get(&thread.id)?;
-            let held =
-                (may != online).then(|| cpus.iter().map(|cpu| may.contains(cpu.id)).collect());
+            let held = (may != usable).then(|| cpus.iter().map(|&cpu| may.contains(cpu)).collect());
             Some(Item { pcmr, cpus: held })
         };
         let items: Vec<Item> = placeable(view).filter_map(item).collect();
         let limits = self.limits_here(items.len(), cpus.len());
         self.buckets = Some(bucketize(&items, cpus.len(), &limits));
+        self.divided = cpus;
         self.hold(view, plan);
+    }
+
+    /// The threads or the CPUs are others now.
+    fn divide_again(&mut self, view: &View<'_>, plan: &mut Plan) {
+        if placeable(view).count() <= usable(view).len() {
+            // One for each CPU, or fewer: there is nothing to choose.
+            self.start_anew(view, plan);
+        } else {
+            self.divide(view, plan);
+        }
     }
 
     /// Where switches are not told each CPU keeps its share of the threads: what a wrong estimate can cost is
@@ -249,12 +263,12 @@ impl Casc {
         for (thread, may) in placeable(view) {
             let (cpus, reason) = match self.pcmr.get(&thread.id) {
                 Some(&pcmr) => {
-                    let cpus = view.machine.cpus().iter().enumerate();
+                    let cpus = self.divided.iter().copied().enumerate();
                     // What may be chance keeps nobody from a CPU.
                     let least = self.low.get(&thread.id).copied().unwrap_or(pcmr);
                     let open = cpus.filter(|(place, _)| buckets.allows(least, *place));
                     let open: CpuSet =
-                        open.map(|(_, cpu)| cpu.id).filter(|&cpu| may.contains(cpu)).collect();
+                        open.map(|(_, cpu)| cpu).filter(|&cpu| may.contains(cpu)).collect();
                     let reason = if buckets.met { "" } else { "; the threshold cannot be met" };
                     (
                         open,
@@ -363,7 +377,7 @@ impl Casc {
         if let Some(measured) = ended {
             self.use_interval(&measured, view, &mut plan);
         }
-        self.interval = Interval::begin(view, view.machine.cpus().len());
+        self.interval = Interval::begin(view, usable(view).len());
         plan
     }
 
@@ -408,7 +422,7 @@ impl Casc {
             .collect();
         let group = self.samples.add(view, |id| warm.contains(&id));
         let threads = placeable(view).count();
-        if threads <= view.machine.cpus().len() {
+        if threads <= usable(view).len() {
             return;
         }
         let strangers = placeable(view).any(|(thread, _)| !self.pcmr.contains_key(&thread.id));
@@ -458,10 +472,15 @@ fn placeable<'v>(view: &View<'v>) -> impl Iterator<Item = (&'v ThreadView, CpuSe
     view.threads.iter().map(may).filter(|(_, may)| !may.is_empty())
 }
 
+/// The CPUs of the group: those that some thread may use.
+fn usable(view: &View<'_>) -> CpuSet {
+    usable_cpus(view, |thread| &view.threads[thread].may_run_on)
+}
+
 /// Are there threads for all CPUs, as a group needs?
 fn can_measure(view: &View<'_>) -> bool {
     let awake = |(thread, _): &(&ThreadView, CpuSet)| thread.state != ThreadState::Sleeping;
-    placeable(view).filter(awake).count() >= view.machine.cpus().len()
+    placeable(view).filter(awake).count() >= usable(view).len()
 }
 
 fn one_cpu(cpu: CpuId) -> CpuSet {
@@ -502,15 +521,11 @@ impl Policy for Casc {
                 self.low.remove(id);
                 self.newcomers.forget(*id);
                 self.raised.remove(id);
-                let cpus = view.machine.cpus().len();
                 if self.rows.as_ref().is_some_and(|rows| rows.threads.contains(id)) {
                     self.start_anew(view, &mut plan);
                     self.begin(view, &mut plan);
-                } else if placeable(view).count() <= cpus && self.buckets.is_some() {
-                    // One for each CPU, or fewer: there is nothing to choose.
-                    self.start_anew(view, &mut plan);
                 } else if self.buckets.is_some() {
-                    self.divide(view, &mut plan);
+                    self.divide_again(view, &mut plan);
                 }
             }
             Event::Slept(_) | Event::Woke(_) => {}
@@ -524,7 +539,9 @@ impl Policy for Casc {
         let ran = |thread: &ThreadView| {
             thread.state == ThreadState::Running || thread.rates.cpu_share.is_some()
         };
-        if self.switched {
+        if self.buckets.is_some() && !usable(view).iter().eq(self.divided.iter().copied()) {
+            self.divide_again(view, &mut plan);
+        } else if self.switched {
             self.finish_rows(view, &mut plan);
             self.raise(view, &mut plan);
             self.forget_one(view, &mut plan);

@@ -120,6 +120,32 @@ fn four_threads_on_three_cpus_by_hand() {
     assert_eq!(plan.steps.iter().filter(lowered).count(), 3);
 }
 
+/// The same in a container of three of six CPUs, and once it is given a fourth.
+#[test]
+fn cpus_that_nobody_may_use_have_no_bucket() {
+    let mut hand = Hand::new(fixture::tree(1, 1, 6), &[3.0, 6.0, 12.0, 30.0]);
+    for thread in &mut hand.threads {
+        thread.may_run_on = "1-3".parse().unwrap();
+        thread.allowed = thread.may_run_on.clone();
+    }
+    let mut policy = casc(&[]);
+    hand.arrive(&mut policy, 0);
+    hand.now.0 += 600_000;
+    let plan = [[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2]]
+        .into_iter()
+        .find_map(|row| hand.run(&mut policy, &row, 3.0).filter(|_| policy.buckets.is_some()))
+        .unwrap();
+    assert_eq!(policy.buckets.as_ref().unwrap().max_pcmr, [6, 9, 30]);
+    assert_eq!(allowed(&plan), [(2, "3".to_owned()), (3, "3".to_owned())]);
+    for thread in &mut hand.threads {
+        thread.may_run_on = "1-4".parse().unwrap();
+    }
+    // As many CPUs as threads: nothing is left to choose.
+    let plan = policy.decide(&hand.view());
+    assert_eq!(allowed(&plan).iter().map(|one| one.1.as_str()).collect::<Vec<_>>(), ["1-4"; 4]);
+    assert!(policy.buckets.is_none());
+}
+
 /// The first look of a live host comes before the first switch that it knows of.
 #[test]
 fn groups_are_measured_once_switches_are_known_of() {
