@@ -30,6 +30,8 @@ pub(crate) struct AppRun {
     /// Complete runs that the method waits for.
     pub(crate) wanted: usize,
     pub(crate) restarts: bool,
+    /// Share of the run that was under way when it was killed.
+    pub(crate) unfinished: f64,
     /// Killed.
     pub(crate) gone: bool,
     /// When it left for good; none while it is there.
@@ -141,6 +143,7 @@ impl Engine<'_> {
                     None => 1,
                 },
                 restarts,
+                unfinished: 0.0,
                 gone: false,
                 left: None,
                 migrations: 0,
@@ -350,7 +353,12 @@ impl Engine<'_> {
         if self.apps[app].left.is_some() {
             return;
         }
-        for slot in self.apps[app].slots.clone() {
+        let slots = self.apps[app].slots.clone();
+        for thread in self.threads[slots.clone()].iter_mut().filter(|one| one.is_present()) {
+            thread.account(self.now);
+        }
+        self.apps[app].unfinished = self.present_run(&self.apps[app]);
+        for slot in slots {
             if self.threads[slot].is_present() {
                 self.remove(slot);
             }

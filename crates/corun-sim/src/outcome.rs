@@ -104,7 +104,7 @@ impl Engine<'_> {
         let there_s = run.left.unwrap_or(self.now).saturating_sub(spec.start.0) as f64 * 1e-9;
         let turns = run.service.as_ref().map_or(0.0, |service| service.turns as f64);
         let complete_runs = run.completions.len() as f64 + turns / f64::from(spec.threads);
-        let progress_runs = complete_runs + self.present_run(run);
+        let progress_runs = complete_runs + run.unfinished + self.present_run(run);
         let mean_completion_s = geometric_mean(&run.completions);
         let cpu_s = totals.cpu_ns as f64 * 1e-9;
         let slowdown = match self.experiment.method {
@@ -144,7 +144,7 @@ impl Engine<'_> {
     }
 
     /// The part of the present run that is done, in time at its solo speed.
-    fn present_run(&self, run: &AppRun) -> f64 {
+    pub(crate) fn present_run(&self, run: &AppRun) -> f64 {
         let (mut done_s, mut all_s) = (0.0, 0.0);
         for thread in &self.threads[run.slots.clone()] {
             let program = self.tables.program(thread.program);

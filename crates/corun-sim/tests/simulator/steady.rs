@@ -280,6 +280,24 @@ fn late_arrivals_and_kills() {
     assert!((first.cpu_s + second.cpu_s - result.simulated_s).abs() < 1e-6);
 }
 
+/// Killed in its third run, and in its first, alone on its LLC: it was slowed down by nothing.
+#[test]
+fn what_a_killed_program_had_done_of_its_run_counts_in_a_window() {
+    let model = model(machine(1, 2, 1, 1));
+    let program = calm(&model, SECOND);
+    let solo_s = 1e9 / program.phases[0].best_instructions_per_s;
+    for runs in [2.5, 0.25] {
+        let kill = Some(Nanoseconds::from_secs_f64(runs * solo_s));
+        let killed = AppSpec { kill, ..AppSpec::new(program.clone()) };
+        let apps = vec![AppSpec::new(calm(&model, SECOND)), killed];
+        let result = run(&experiment(&model, apps, Method::Window));
+        let app = &result.apps[1];
+        assert!((app.progress_runs - runs).abs() < 1e-6, "{app:?}");
+        assert!((app.slowdown.unwrap() - 1.0).abs() < 1e-6, "{app:?}");
+        assert_eq!(app.completion_s.len(), runs as usize);
+    }
+}
+
 #[test]
 fn a_program_that_waits_is_measured_against_itself_alone() {
     let model = model(machine(1, 1, 2, 1));
