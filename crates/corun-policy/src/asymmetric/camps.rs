@@ -231,8 +231,12 @@ impl Camps {
     fn even_out(&self, high: f64, threshold_ms: f64, sides: &mut Sides<'_>) {
         let monitors = self.monitors.values();
         let progress_ms = &self.progress.progress_ms;
-        let of_side = sides.movable(Side::Big).map(|one| monitors[one].btr);
-        let mut drawn: f64 = of_side.sum();
+        let draws = |one: usize| match side_of(&sides.threads[one], sides.cores) {
+            Some(Side::Big) => monitors[one].btr,
+            // It comes with this plan.
+            _ => monitors[one].expected_btr(),
+        };
+        let mut drawn: f64 = sides.awake_on(Side::Big).map(draws).sum();
         sides.even_out(progress_ms, threshold_ms, |ahead, behind| {
             let after = |one: usize| drawn - monitors[ahead].btr + monitors[one].expected_btr();
             let far = |one: usize| progress_ms[ahead] - progress_ms[one] >= 2.0 * threshold_ms;

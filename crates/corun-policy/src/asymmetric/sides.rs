@@ -80,14 +80,15 @@ impl<'a> Sides<'a> {
         self.runnable[side as usize]
     }
 
-    /// Threads that may still move, are runnable, and are on a side; by index.
+    /// Threads that are runnable and on a side, whether they may move or not; by index.
+    pub(crate) fn awake_on(&self, side: Side) -> impl Iterator<Item = usize> + '_ {
+        (0..self.threads.len())
+            .filter(move |&one| self.side[one] == Some(side) && is_runnable(&self.threads[one]))
+    }
+
+    /// Of these those that may still move.
     pub(crate) fn movable(&self, side: Side) -> impl Iterator<Item = usize> + '_ {
-        (0..self.threads.len()).filter(move |&one| {
-            self.free[one]
-                && !self.moved[one]
-                && self.side[one] == Some(side)
-                && is_runnable(&self.threads[one])
-        })
+        self.awake_on(side).filter(|&one| self.free[one] && !self.moved[one])
     }
 
     /// Of the threads on a side that may still move the one with the highest key, the first of equals.

@@ -255,13 +255,21 @@ fn threads_of_a_program_learn_from_each_other() {
 /// Algorithm 4.1 on five threads: T_B = 0 is furthest ahead.
 fn swap_of(btr_mb_per_s: [f64; 5], progress_ms: [f64; 5]) -> (ThreadId, ThreadId) {
     let machine = two_and_four();
-    let threads = running(&machine, 5);
-    let mut policy = camps(&machine, &threads, &[]);
+    swap_among(&running(&machine, 5), btr_mb_per_s, progress_ms)
+}
+
+fn swap_among(
+    threads: &[ThreadView],
+    btr_mb_per_s: [f64; 5],
+    progress_ms: [f64; 5],
+) -> (ThreadId, ThreadId) {
+    let machine = two_and_four();
+    let mut policy = camps(&machine, threads, &[]);
     for (monitor, btr) in policy.sharing.monitors.values_mut().iter_mut().zip(btr_mb_per_s) {
         monitor.btr = btr * 1e6;
     }
     policy.sharing.progress.progress_ms = progress_ms.to_vec();
-    let view = view_at(&machine, &threads, 0);
+    let view = view_at(&machine, threads, 0);
     let cores = Cores::of(&machine).unwrap();
     let mut sides = Sides::new(&view, &cores);
     policy.sharing.swap(&view, &mut sides);
@@ -285,6 +293,17 @@ fn algorithm_4_1_prefers_a_swap_that_calms_the_big_cores() {
     // 2 is 200 ms behind, twice the threshold: its turn, whatever it draws.
     let far = [500.0, 480.0, 300.0, 360.0, 370.0];
     assert_eq!(swap_of([300.0, 600.0, 800.0, 700.0, 500.0], far), (ThreadId(0), ThreadId(2)));
+}
+
+/// The same where the 600 are drawn by a thread that its user keeps on the big cores.
+#[test]
+fn algorithm_4_1_counts_what_bound_threads_draw() {
+    let machine = two_and_four();
+    let mut threads = running(&machine, 5);
+    threads[1].may_run_on = "0-1".parse().unwrap();
+    let behind = [500.0, 480.0, 350.0, 360.0, 370.0];
+    let swap = swap_among(&threads, [300.0, 600.0, 500.0, 50.0, 20.0], behind);
+    assert_eq!(swap, (ThreadId(0), ThreadId(3)));
 }
 
 #[test]
