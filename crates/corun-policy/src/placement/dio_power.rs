@@ -35,11 +35,14 @@ impl DioPower {
         }
     }
 
+    fn is_devil(&self, mpki: Option<f64>) -> bool {
+        mpki.is_some_and(|mpki| mpki >= self.devil_mpki)
+    }
+
     /// For each thread the CPUs of the marked LLCs that it may run on; all that it may where it
     /// may run on none of those.
     fn marked(&self, view: &View<'_>, mpki: &[Option<f64>]) -> Vec<CpuSet> {
-        let devils =
-            mpki.iter().filter(|mpki| mpki.is_some_and(|mpki| mpki >= self.devil_mpki)).count();
+        let devils = mpki.iter().filter(|&&mpki| self.is_devil(mpki)).count();
         let marked = marked_cpus(view, devils);
         let of = |thread: &crate::ThreadView| {
             let cpus = thread.may_run_on.intersection(&marked);
@@ -85,7 +88,8 @@ impl Policy for DioPower {
         }
         let averages = self.running.by_thread(view);
         let cpus = self.marked(view, &averages);
-        let spread = Spread::within(view, &averages, |thread| &cpus[thread], &mut self.memory);
+        let spread = Spread::within(view, &averages, |thread| &cpus[thread], &mut self.memory)
+            .keeping_apart(|thread| self.is_devil(averages[thread]));
         Some(spread.plan_for_newcomers(&spread.arrived(), MEASURE))
     }
 
@@ -96,7 +100,8 @@ impl Policy for DioPower {
         }
         let averages = self.running.by_thread(view);
         let cpus = self.marked(view, &averages);
-        let spread = Spread::within(view, &averages, |thread| &cpus[thread], &mut self.memory);
+        let spread = Spread::within(view, &averages, |thread| &cpus[thread], &mut self.memory)
+            .keeping_apart(|thread| self.is_devil(averages[thread]));
         spread.plan(&spread.sorted(&mut self.memory), MEASURE)
     }
 }

@@ -38,6 +38,8 @@ struct Item {
     /// Items of one class have the same miss rate and may use the same leaves: which of them sits
     /// where makes no difference.
     class: usize,
+    /// Is it to have an LLC without another such?
+    apart: bool,
 }
 
 /// A leaf for each item, in the order of the items.
@@ -72,6 +74,7 @@ impl<'a> Spread<'a> {
                 leaves: (!usable.is_subset(cpus(index))).then(|| memory.leaves_of(cpus(index))),
                 at: place_now(&view.threads[index]).and_then(|cpu| tree.leaf(cpu)),
                 class: 0,
+                apart: false,
             });
         }
         let width = |item: &Item| item.leaves.as_ref().map_or(usize::MAX, |leaves| leaves.len());
@@ -84,6 +87,15 @@ impl<'a> Spread<'a> {
         memory.note_order(order, &items);
         classify(&mut items);
         Self { view, tree, items }
+    }
+
+    /// Keeps the threads (by place in the view) of which this is true on different LLCs, as far as there are LLCs. It must
+    /// be true of all threads of a miss rate or of none.
+    pub(crate) fn keeping_apart(mut self, apart: impl Fn(usize) -> bool) -> Self {
+        for item in &mut self.items {
+            item.apart = apart(item.thread);
+        }
+        self
     }
 
     /// Where the sort puts each thread (algorithms 1 and 2), with identical containers and CPUs
@@ -176,7 +188,10 @@ impl Item {
     /// Does the other count as the same at the same place of the order? The miss rate itself does
     /// not matter, nor whose it is.
     fn sorts_as(&self, other: &Self) -> bool {
-        self.class == other.class && self.at == other.at && self.leaves == other.leaves
+        self.class == other.class
+            && self.apart == other.apart
+            && self.at == other.at
+            && self.leaves == other.leaves
     }
 }
 

@@ -21,8 +21,11 @@ fn held(machine: &Machine, mpki: &[f64]) -> Vec<ThreadView> {
 
 /// Where each thread is after a decision.
 fn decided(machine: &Machine, mpki: &[f64]) -> Vec<CpuId> {
-    let threads = held(machine, mpki);
-    let plan = DioPower::new(&BuildOptions::default()).decide(&fixture::view(machine, &threads));
+    decided_for(machine, &held(machine, mpki))
+}
+
+fn decided_for(machine: &Machine, threads: &[ThreadView]) -> Vec<CpuId> {
+    let plan = DioPower::new(&BuildOptions::default()).decide(&fixture::view(machine, threads));
     let mut at: BTreeMap<ThreadId, CpuId> =
         threads.iter().map(|thread| (thread.id, thread.cpu.unwrap())).collect();
     for step in plan.steps {
@@ -117,7 +120,47 @@ fn cores_that_nobody_may_use_give_no_thread_a_core() {
     }
 }
 
+/// A container has one core of each of LLCs 0 and 1, and both of LLC 2. The sort by cores alone would send two of three
+/// devils to LLC 2.
+#[test]
+fn no_two_devils_share_an_llc_where_llcs_have_unlike_numbers_of_cores() {
+    let machine = fixture::x5365();
+    let mut threads = held(&machine, &[30.0, 20.0, 10.0]);
+    for (thread, cpu) in threads.iter_mut().zip([0, 2, 4]) {
+        thread.may_run_on = "0,2,4-5".parse().unwrap();
+        thread.cpu = Some(CpuId(cpu));
+        thread.allowed = CpuSet::from_iter(thread.cpu);
+    }
+    let at = decided_for(&machine, &threads);
+    let llcs: BTreeSet<usize> = at.iter().map(|&cpu| llc(&machine, cpu)).collect();
+    assert_eq!(llcs, BTreeSet::from([0, 1, 2]), "{at:?}");
+}
+
 proptest! {
+    /// The same in a container of any CPUs.
+    #[test]
+    fn devils_have_an_llc_each_on_any_cpus(
+        usable in proptest::collection::btree_set(0u32..8, 1..=8),
+        mpki in proptest::collection::vec(prop_oneof![0.0..1.9f64, 2.0..60.0], 1..=8),
+    ) {
+        let machine = fixture::x5365();
+        let mut threads = held(&machine, &mpki[..mpki.len().min(usable.len())]);
+        for (thread, &cpu) in threads.iter_mut().zip(&usable) {
+            thread.may_run_on = usable.iter().map(|&cpu| CpuId(cpu)).collect();
+            thread.cpu = Some(CpuId(cpu));
+            thread.allowed = CpuSet::from_iter(thread.cpu);
+        }
+        let at = decided_for(&machine, &threads);
+        prop_assert_eq!(BTreeSet::from_iter(at.iter().copied()).len(), threads.len());
+        let of = |cpus: &mut dyn Iterator<Item = CpuId>| -> BTreeSet<usize> {
+            cpus.map(|cpu| llc(&machine, cpu)).collect()
+        };
+        let llcs = of(&mut usable.iter().map(|&cpu| CpuId(cpu))).len();
+        let devils = (0..threads.len()).filter(|&one| mpki[one] >= 2.0);
+        let apart = of(&mut devils.clone().map(|one| at[one])).len();
+        prop_assert_eq!(apart, devils.count().min(llcs));
+    }
+
     /// Every thread has a core of its own while there are cores, no two devils share an LLC while
     /// there are LLCs, and no more LLCs are in use than that takes.
     #[test]

@@ -9,13 +9,16 @@ use super::tree::{Node, Tree};
 /// level's browsing order, with the fewest threads; the order of a level is reversed whenever all
 /// its entities have the same number.
 ///
+/// A thread that is to be apart goes where its LLC has the fewest others such (algorithm 4 of section 6, line 5); two on one
+/// CPU are worse.
+///
 /// Where the paper is silent: counts are compared per core, so that an entity of more cores gets
 /// more threads (on the paper's machines all entities of a level have the same number of cores);
 /// and a child that leads to an emptier CPU goes first, which matters only where threads are bound
 /// to CPUs or entities are unequal.
 pub(super) fn distribute(tree: &Tree, items: &[Item]) -> Vec<usize> {
     let mut state = Filling::new(tree);
-    items.iter().map(|item| state.place(item.leaves.as_deref())).collect()
+    items.iter().map(|item| state.place(item)).collect()
 }
 
 /// Items with a place keep it; the others are placed as [`distribute`] does, on top of those.
@@ -23,11 +26,12 @@ pub(super) fn fill(tree: &Tree, items: &[Item]) -> Vec<usize> {
     let mut state = Filling::new(tree);
     let kept: Vec<Option<usize>> =
         items.iter().map(|item| item.at.filter(|&leaf| item.may_use(leaf))).collect();
-    for &leaf in kept.iter().flatten() {
-        state.put(leaf);
+    for (item, leaf) in items.iter().zip(&kept) {
+        if let Some(leaf) = *leaf {
+            state.put(leaf, item.apart);
+        }
     }
-    let mut place = |item: &Item| state.place(item.leaves.as_deref());
-    items.iter().zip(kept).map(|(item, kept)| kept.unwrap_or_else(|| place(item))).collect()
+    items.iter().zip(kept).map(|(item, kept)| kept.unwrap_or_else(|| state.place(item))).collect()
 }
 
 struct Filling<'a> {
@@ -36,6 +40,8 @@ struct Filling<'a> {
     threads: Vec<usize>,
     /// For each node the threads on the emptiest CPU below it.
     least: Vec<usize>,
+    /// For each LLC the threads on it that are to be apart.
+    apart: Vec<usize>,
     levels: Vec<Level>,
 }
 
@@ -57,38 +63,45 @@ impl<'a> Filling<'a> {
             levels[node.level].cores += node.cores;
         }
         let nodes = tree.nodes.len();
-        Self { tree, threads: vec![0; nodes], least: vec![0; nodes], levels }
+        let llcs = (0..tree.cpus.len()).map(|leaf| tree.llc(leaf) + 1).max().unwrap_or(0);
+        Self { tree, threads: vec![0; nodes], least: vec![0; nodes], apart: vec![0; llcs], levels }
     }
 
-    /// Finds a leaf for a thread that may use these (none: all) and puts it there.
-    fn place(&mut self, leaves: Option<&[usize]>) -> usize {
-        let bound = leaves.map(|leaves| self.least_of(leaves));
-        let least = bound.as_ref().unwrap_or(&self.least);
+    /// Finds a leaf for a thread and puts it there.
+    fn place(&mut self, item: &Item) -> usize {
+        let own = (item.apart || item.leaves.is_some()).then(|| self.least_for(item));
+        let least = |node: usize| own.as_ref().map_or((self.least[node], 0), |own| own[node]);
         let mut at = 0;
         while !self.tree.nodes[at].children.is_empty() {
             at = self.emptiest(&self.tree.nodes[at].children, least);
         }
         let leaf = self.tree.nodes[at].first_leaf;
-        self.put(leaf);
+        self.put(leaf, item.apart);
         leaf
     }
 
-    /// [`Filling::least`] as a thread sees it that may use these leaves alone.
-    fn least_of(&self, leaves: &[usize]) -> Vec<usize> {
-        let mut least = vec![usize::MAX; self.tree.nodes.len()];
-        for &leaf in leaves {
-            let threads = self.threads[self.tree.leaf_nodes[leaf]];
+    /// [`Filling::least`] as a thread sees it: of the leaves that it may use, and with those on the leaf's LLC that it is to
+    /// be apart from.
+    fn least_for(&self, item: &Item) -> Vec<(usize, usize)> {
+        let mut least = vec![(usize::MAX, 0); self.tree.nodes.len()];
+        let see = |leaf: usize| {
+            let others = if item.apart { self.apart[self.tree.llc(leaf)] } else { 0 };
+            let here = (self.threads[self.tree.leaf_nodes[leaf]], others);
             for node in self.tree.upwards(leaf) {
-                least[node] = least[node].min(threads);
+                least[node] = least[node].min(here);
             }
+        };
+        match &item.leaves {
+            Some(leaves) => leaves.iter().copied().for_each(see),
+            None => (0..self.tree.cpus.len()).for_each(see),
         }
         least
     }
 
-    fn emptiest(&self, children: &[usize], least: &[usize]) -> usize {
+    fn emptiest(&self, children: &[usize], least: impl Fn(usize) -> (usize, usize)) -> usize {
         let emptier = |&one: &usize, &other: &usize| {
             let per_core = |node: usize| (self.threads[node], self.tree.nodes[node].cores);
-            least[one].cmp(&least[other]).then(compare_shares(per_core(one), per_core(other)))
+            least(one).cmp(&least(other)).then(compare_shares(per_core(one), per_core(other)))
         };
         // Of equal minima the first one browsed is taken.
         let found = if self.levels[self.tree.nodes[children[0]].level].reversed {
@@ -99,7 +112,8 @@ impl<'a> Filling<'a> {
         found.unwrap_or(children[0])
     }
 
-    fn put(&mut self, leaf: usize) {
+    fn put(&mut self, leaf: usize, apart: bool) {
+        self.apart[self.tree.llc(leaf)] += usize::from(apart);
         for node in self.tree.upwards(leaf) {
             self.threads[node] += 1;
             let Node { level, cores, children, .. } = &self.tree.nodes[node];
