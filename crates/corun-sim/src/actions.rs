@@ -195,10 +195,15 @@ impl Engine<'_> {
         let app = self.threads[slot].app;
         let first = self.apps[app].slots.start;
         let settings = &self.experiment.settings;
-        let thread = &mut self.threads[first];
-        if thread.pages_to.unwrap_or_else(|| thread.home.unwrap_or(usize::MAX)) == node {
+        let all_there = || {
+            let threads = self.threads[self.apps[app].slots.clone()].iter();
+            let mut homes = threads.filter(|one| one.is_present()).filter_map(|one| one.home);
+            homes.next() == Some(node) && homes.all(|home| home == node)
+        };
+        if self.threads[first].pages_to.map_or_else(all_there, |to| to == node) {
             return Ok(false);
         }
+        let thread = &mut self.threads[first];
         thread.pages_to = Some(node);
         thread.page_moves += 1;
         let bytes = self.experiment.apps[app].footprint_bytes.unwrap_or(settings.footprint_bytes);

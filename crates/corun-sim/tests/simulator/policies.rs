@@ -407,6 +407,33 @@ fn pages_move_at_a_price() {
     assert_eq!(result.log.len(), 1);
 }
 
+/// Each of two threads has what it touched first on its own node. All goes to that of the first thread, once.
+#[test]
+fn pages_of_all_threads_move() {
+    let model = model(machine(2, 1, 1, 1));
+    let app = AppSpec {
+        threads: 2,
+        footprint_bytes: Some(15_000 * 4096),
+        ..AppSpec::new(streaming(&model, SECOND))
+    };
+    let seen: Arc<Mutex<Vec<Vec<f64>>>> = Arc::default();
+    let sink = Arc::clone(&seen);
+    let policy = deciding(10_000_000, &[ActionKind::MovePages], move |view| {
+        let shares: Vec<f64> = view.threads.iter().map(|thread| thread.pages_by_node[0]).collect();
+        let node = usize::from(shares[0] == 0.0);
+        sink.lock().unwrap().push(shares);
+        let mut plan = Plan::none();
+        plan.push(Action::MovePages { thread: view.threads[0].id, node }, "together");
+        plan
+    });
+    let result = run_under(&experiment(&model, vec![app], Method::FirstRun), policy).unwrap();
+    let seen = seen.lock().unwrap();
+    let (first, later) = (&seen[0], &seen[20]);
+    assert_ne!(first[0], first[1]);
+    assert_eq!(later, &[first[0]; 2]);
+    assert_eq!(result.log.len(), 1);
+}
+
 #[test]
 fn slots_are_taken_in_order() {
     let model = model(machine(1, 1, 2, 1));
