@@ -88,28 +88,42 @@ pub enum Scheme {
 }
 
 impl Scheme {
-    /// What `program` suffers beside `neighbour`, in a unit of the scheme's own: only the order of
-    /// sums means anything.
-    pub fn degradation(&self, program: &StackDistances, neighbour: &StackDistances) -> f64 {
+    /// What each of two programs suffers beside the other, in a unit of the scheme's own: only the order of
+    /// sums means anything. The first is the one with the lower index, which wins where both have equal claims.
+    pub fn degradations(&self, first: &StackDistances, second: &StackDistances) -> (f64, f64) {
+        let both = |of: &dyn Fn(&StackDistances, &StackDistances) -> f64| {
+            (of(first, second), of(second, first))
+        };
         match self {
-            Self::Sdc => {
+            Self::Sdc => sdc(first, second, |program, misses| {
                 let solo = program.misses_pki.max(LEAST_SOLO_MPKI);
-                (sdc_misses(program, neighbour).max(solo) - solo) / solo
+                (misses.max(solo) - solo) / solo
+            }),
+            Self::SdcOfExtraMisses => {
+                sdc(first, second, |program, misses| misses - program.misses_pki)
             }
-            Self::SdcOfExtraMisses => sdc_misses(program, neighbour) - program.misses_pki,
-            Self::Animal(classes) => {
+            Self::Animal(classes) => both(&|program, neighbour| {
                 f64::from(classes.symbiosis(classes.of(program), classes.of(neighbour))) / 2.0
+            }),
+            Self::MissRate => {
+                both(&|program, neighbour| program.misses_pki * neighbour.misses_pki / 2.0)
             }
-            Self::MissRate => program.misses_pki * neighbour.misses_pki / 2.0,
-            Self::Pain => program.sensitivity() * neighbour.intensity(),
-            Self::PainOfMisses => program.sensitivity() * 1000.0 * neighbour.misses_pki,
+            Self::Pain => both(&|program, neighbour| program.sensitivity() * neighbour.intensity()),
+            Self::PainOfMisses => {
+                both(&|program, neighbour| program.sensitivity() * 1000.0 * neighbour.misses_pki)
+            }
         }
     }
 }
 
-/// Misses per 1000 instructions of a program with the ways that it holds beside a neighbour.
-fn sdc_misses(program: &StackDistances, neighbour: &StackDistances) -> f64 {
-    program.misses_at(sdc_ways(program, neighbour).0)
+/// What the misses per 1000 instructions of each of two programs, with the ways of one merged profile, are worth.
+fn sdc(
+    first: &StackDistances,
+    second: &StackDistances,
+    worth: impl Fn(&StackDistances, f64) -> f64,
+) -> (f64, f64) {
+    let (of_first, of_second) = sdc_ways(first, second);
+    (worth(first, first.misses_at(of_first)), worth(second, second.misses_at(of_second)))
 }
 
 /// The ways each of two programs holds by the merged profile: for every position the one with more
@@ -153,11 +167,10 @@ mod tests {
         let (one, other) = (profile(&[8.0, 4.0], 3.0), profile(&[1.0, 0.0], 9.0));
         assert!((one.sensitivity() - 16.0 / 3.0).abs() < 1e-12);
         assert_eq!((one.intensity(), other.intensity()), (15_000.0, 10_000.0));
-        let pain = Scheme::Pain.degradation(&one, &other);
-        assert!((pain - 160_000.0 / 3.0).abs() < 1e-6);
-        assert!((Scheme::Pain.degradation(&other, &one) - 5000.0).abs() < 1e-9);
-        let of_misses = Scheme::PainOfMisses.degradation(&one, &other);
-        assert!((of_misses - 48_000.0).abs() < 1e-6);
+        let (of_one, of_other) = Scheme::Pain.degradations(&one, &other);
+        assert!((of_one - 160_000.0 / 3.0).abs() < 1e-6 && (of_other - 5000.0).abs() < 1e-9);
+        let (of_one, _) = Scheme::PainOfMisses.degradations(&one, &other);
+        assert!((of_one - 48_000.0).abs() < 1e-6);
     }
 
     #[test]
@@ -168,31 +181,36 @@ mod tests {
             (profile(&[9.0, 6.0, 1.0, 1.0], 2.0), profile(&[7.0, 5.0, 5.0, 0.0], 4.0));
         assert_eq!(sdc_ways(&first, &second), (2.0, 2.0));
         // The first then misses 2 + 1 + 1 instead of 2, the second 4 + 5 instead of 4.
-        assert_eq!(Scheme::Sdc.degradation(&first, &second), 1.0);
-        assert_eq!(Scheme::Sdc.degradation(&second, &first), 1.25);
-        assert_eq!(Scheme::SdcOfExtraMisses.degradation(&first, &second), 2.0);
-        assert_eq!(Scheme::SdcOfExtraMisses.degradation(&second, &first), 5.0);
+        assert_eq!(Scheme::Sdc.degradations(&first, &second), (1.0, 1.25));
+        assert_eq!(Scheme::SdcOfExtraMisses.degradations(&first, &second), (2.0, 5.0));
+    }
+
+    /// Two equal programs on three ways: the first holds two, the second one. No way goes to both.
+    #[test]
+    fn of_equals_in_the_merged_profile_the_first_wins() {
+        let program = profile(&[5.0, 4.0, 3.0], 1.0);
+        assert_eq!(sdc_ways(&program, &program), (2.0, 1.0));
+        assert_eq!(Scheme::SdcOfExtraMisses.degradations(&program, &program), (3.0, 7.0));
     }
 
     #[test]
     fn sdc_ignores_how_often_the_other_misses() {
         // What section 2.2.5 names as its weakness: a streaming neighbour takes no position.
         let (reuser, stream) = (profile(&[9.0, 6.0], 1.0), profile(&[0.5, 0.0], 90.0));
-        assert_eq!(Scheme::Sdc.degradation(&reuser, &stream), 0.0);
-        assert!(Scheme::Pain.degradation(&reuser, &stream) > 0.0);
+        assert_eq!(Scheme::Sdc.degradations(&reuser, &stream).0, 0.0);
+        assert!(Scheme::Pain.degradations(&reuser, &stream).0 > 0.0);
     }
 
     #[test]
     fn a_program_without_misses_of_its_own_has_a_finite_degradation() {
         let (quiet, other) = (profile(&[1.0, 1.0], 0.0), profile(&[5.0, 5.0], 1.0));
-        assert_eq!(Scheme::Sdc.degradation(&quiet, &other), (2.0 - 1e-3) / 1e-3);
+        assert_eq!(Scheme::Sdc.degradations(&quiet, &other).0, (2.0 - 1e-3) / 1e-3);
     }
 
     #[test]
     fn miss_rates_multiply() {
         let (one, other) = (profile(&[1.0], 3.0), profile(&[0.0], 8.0));
-        let both =
-            Scheme::MissRate.degradation(&one, &other) + Scheme::MissRate.degradation(&other, &one);
-        assert_eq!(both, 24.0);
+        let (of_one, of_other) = Scheme::MissRate.degradations(&one, &other);
+        assert_eq!(of_one + of_other, 24.0);
     }
 }

@@ -184,8 +184,14 @@ impl Set {
 
     /// What a scheme thinks that each suffers beside each.
     fn estimates(&self, scheme: &Scheme) -> Estimates {
-        let row = |one| self.profiles.iter().map(|other| scheme.degradation(one, other)).collect();
-        self.profiles.iter().map(row).collect()
+        let suffers = |one: usize, other: usize| {
+            let (first, second) = (one.min(other), one.max(other));
+            let both = scheme.degradations(&self.profiles[first], &self.profiles[second]);
+            if one == first { both.0 } else { both.1 }
+        };
+        let places = 0..self.profiles.len();
+        let row = |one| places.clone().map(|other| suffers(one, other)).collect();
+        places.clone().map(row).collect()
     }
 
     /// The animal scheme's estimates with each entry of its table one lower and one higher.
