@@ -7,7 +7,7 @@
 //!
 //! The paper says nothing of equals. With the first CPU it would go on to 0 before any other is touched, so that no
 //! threshold but the highest leaves each CPU a thread where many threads are alike. With the highest the CPUs come down
-//! together, and the paper's own example (threshold 5 for the threads of Fig. 4) comes out.
+//! together, and the same threads are restricted as in the paper's own example (threshold 5 for the threads of Fig. 4).
 
 /// A thread as bucketization sees it.
 #[derive(Debug, Clone, PartialEq)]
