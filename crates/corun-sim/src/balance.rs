@@ -41,6 +41,12 @@ impl Engine<'_> {
         self.machine.core_types()[self.machine.cpus()[cpu].core_type].capacity
     }
 
+    fn is_core_idle(&self, cpu: usize) -> bool {
+        let core = &self.machine.cores()[self.machine.cpus()[cpu].core];
+        let mut siblings = core.cpus.iter().filter_map(|id| self.machine.cpu_index(id));
+        siblings.all(|sibling| self.cpus[sibling].is_free(self.now))
+    }
+
     fn is_blocked(&self, cpu: usize) -> bool {
         self.cpus[cpu].blocked_until > self.now
     }
@@ -110,18 +116,13 @@ impl Engine<'_> {
         let llc = self.machine.cpus()[previous].llc;
         let cpus = &self.parts.llcs[llc].cpus;
         let idle = |cpu: &usize| thread.allowed.contains(*cpu) && self.cpus[*cpu].is_free(self.now);
-        let core_is_idle = |cpu: &usize| {
-            let core = self.machine.cpus()[*cpu].core;
-            let siblings = cpus.iter().filter(|&&other| self.machine.cpus()[other].core == core);
-            siblings.clone().all(|&other| self.cpus[other].is_free(self.now))
-        };
         // The kernel looks around from the CPU that the thread ran on.
         let around = || {
             let after = cpus.iter().filter(|&&cpu| cpu > previous);
             after.chain(cpus.iter().filter(|&&cpu| cpu < previous)).filter(|cpu| idle(cpu))
         };
         around()
-            .find(|cpu| core_is_idle(cpu))
+            .find(|cpu| self.is_core_idle(**cpu))
             .or_else(|| around().next())
             .copied()
             .unwrap_or(previous)
@@ -191,14 +192,15 @@ impl Engine<'_> {
     /// Could a move make the domain's groups more even?
     fn is_uneven(&self, domain: usize) -> bool {
         let groups = self.group_loads(domain);
-        groups.iter().any(|from| {
-            groups.iter().any(|to| {
-                from.place != to.place
-                    && (evens(from, to, 1.0, 1.0)
-                        || from.waiting && self.idle_cpus(domain, to).next().is_some()
-                        || from.waiting && exceeds(from, to))
+        self.to_faster(domain).is_some()
+            || groups.iter().any(|from| {
+                groups.iter().any(|to| {
+                    from.place != to.place
+                        && (evens(from, to, 1.0, 1.0)
+                            || from.waiting && self.idle_cpus(domain, to).next().is_some()
+                            || from.waiting && exceeds(from, to))
+                })
             })
-        })
     }
 
     fn group_loads(&self, domain: usize) -> Vec<GroupLoad> {
@@ -259,6 +261,10 @@ impl Engine<'_> {
                 }
             }
         }
+        if let Some((slot, cpu)) = self.to_faster(domain) {
+            self.move_now(slot, cpu);
+            return true;
+        }
         self.domains.list[domain].failed += 1;
         // As the kernel does after a vain round: a thread that cannot make things even may still
         // change places with the surplus, so that the surplus is not always the same threads'.
@@ -302,6 +308,25 @@ impl Engine<'_> {
             let mut may = running.filter(|&slot| self.threads[slot].allowed.contains(cpu));
             may.next().map(|slot| (slot, cpu))
         })
+    }
+
+    /// A thread that runs on a slower core under the same LLC for an idle core (`SD_ASYM_PACKING`, which x86 has where core types
+    /// share an LLC: `arch/x86/kernel/itmt.c`).
+    fn to_faster(&self, domain: usize) -> Option<(usize, usize)> {
+        if self.machine.core_types().len() < 2 {
+            return None;
+        }
+        let cpus = &self.domains.list[domain].cpus;
+        let llc = |cpu: usize| self.machine.cpus()[cpu].llc;
+        let idle = cpus.ones().filter(|&cpu| self.is_core_idle(cpu));
+        idle.filter_map(|to| {
+            let is_slower =
+                |&from: &usize| llc(from) == llc(to) && self.capacity(from) < self.capacity(to);
+            let running = cpus.ones().filter(is_slower).filter_map(|from| self.cpus[from].running);
+            let mut may = running.filter(|&slot| self.threads[slot].allowed.contains(to));
+            Some((may.next()?, to))
+        })
+        .next()
     }
 
     /// A waiting thread of `from` for the least loaded CPU of `to`, if that makes them more even;

@@ -1,8 +1,9 @@
 //! The fair scheduler and the memory of caches.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use corun_machine::CpuSet;
+use corun_machine::{CpuSet, Machine};
 use corun_model::{Outcome, Running, Scratch};
 use corun_policy::{Action, ActionKind, Nanoseconds, Plan};
 use corun_profile::{Io, Method};
@@ -234,4 +235,34 @@ fn a_wake_up_waits_for_its_cpu() {
     assert_eq!(found, [(20, 95), (135, 0), (155, 0)]);
     // And at 175 and 195 ms.
     assert_eq!(result.wake_ups_dropped, 2);
+}
+
+/// Two big cores of two hardware threads and two small cores under one LLC, as x86 has it: whoever started on a small core is on a
+/// big one as soon as one is idle, and stays there. A third is on a small core, not on a big one's second thread.
+#[test]
+fn an_idle_big_core_takes_a_thread_from_a_small_one_under_its_llc() {
+    let mut spec = machine(1, 1, 2, 2).spec().clone();
+    let mut small = spec.core_types[0].clone();
+    (small.name, small.clock_mhz, small.capacity) = ("small".to_owned(), 1000.0, 0.5);
+    small.threads = 1;
+    spec.core_types.push(small);
+    let cores = &mut spec.objects[0].objects[0].objects[0].objects;
+    cores[0].core_type = Some("core".to_owned());
+    cores.push(cores[0].clone());
+    cores[1].core_type = Some("small".to_owned());
+    let model = model(Arc::new(Machine::from_spec(spec).unwrap()));
+    let mut started_small = 0;
+    for seed in 1..=8 {
+        for count in [1, 2, 3_usize] {
+            let apps = (0..count).map(|_| AppSpec::new(calm(&model, 4 * SECOND))).collect();
+            let result = run(&Experiment { seed, ..experiment(&model, apps, Method::FirstRun) });
+            let slowdowns: Vec<f64> = result.apps.iter().map(|app| app.slowdown.unwrap()).collect();
+            started_small += result.apps.iter().map(|app| app.migrations).sum::<u64>();
+            // Balanced within some 10 ms of 4 s; a small core has half the speed.
+            let big = slowdowns.iter().filter(|&&slowdown| slowdown < 1.02).count();
+            let small = slowdowns.iter().filter(|&&slowdown| slowdown > 1.3).count();
+            assert_eq!((big, small), (count.min(2), count.saturating_sub(2)), "{slowdowns:?}");
+        }
+    }
+    assert!(started_small > 0);
 }
