@@ -147,6 +147,30 @@ def test_things_survive_pickling(thing):
     assert copy.__reduce__()[1] == thing.__reduce__()[1]
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        corun.ModelOptions(),
+        corun.ModelOptions(space="whirlpool", peak_mb_per_s=9000, solo_peak_share=0.5),
+        corun.ModelOptions(compat="pbbcache", peak_mb_per_s=35000),
+    ],
+    ids=["default", "chosen", "pbbcache"],
+)
+def test_options_survive_pickling(options):
+    copy = pickle.loads(pickle.dumps(options))
+    for name in ("space", "bandwidth", "compat", "peak_mb_per_s", "solo_peak_share"):
+        assert getattr(copy, name) == getattr(options, name), name
+
+
+def test_libraries_survive_pickling():
+    shipped = corun.Library()
+    assert pickle.loads(pickle.dumps(shipped)).names() == shipped.names()
+    own = corun.Library.of([shipped["sort"], shipped["xz"]])
+    copy = pickle.loads(pickle.dumps(own))
+    assert copy.names() == own.names() == ["sort", "xz"]
+    assert copy["sort"].to_toml() == own["sort"].to_toml()
+
+
 def test_machines_tell_their_tree():
     assert "xeon-x5365" in corun.presets()
     machine = corun.Machine("xeon-x5365")

@@ -1,7 +1,9 @@
 //! The model's options.
 
 use corun_app::Error;
+use corun_model::Compatibility;
 use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
 
 use crate::errors::raised;
 
@@ -91,5 +93,22 @@ impl ModelOptions {
     #[getter]
     fn solo_peak_share(&self) -> Option<f64> {
         self.own.solo_peak_share
+    }
+
+    /// What `pickle` makes it anew from.
+    fn __getnewargs_ex__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
+        let named = PyDict::new(py);
+        named.set_item("peak_mb_per_s", self.own.peak_mb_per_s)?;
+        if self.own.compatibility == Compatibility::Pbbcache {
+            named.set_item("compat", self.compat())?;
+        } else {
+            named.set_item("space", self.space())?;
+            named.set_item("bandwidth", self.bandwidth())?;
+            named.set_item("solo_peak_share", self.own.solo_peak_share)?;
+        }
+        Ok((PyTuple::empty(py), named))
     }
 }

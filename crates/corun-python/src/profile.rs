@@ -7,7 +7,7 @@ use corun_model::Model;
 use corun_profile::{MeasuredOn, export_csv};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
-use pyo3::types::{PyIterator, PyList};
+use pyo3::types::{PyIterator, PyList, PyTuple};
 
 use crate::errors::{bad, raised};
 use crate::input;
@@ -176,5 +176,18 @@ impl Library {
 
     fn __getitem__(&self, name: &str) -> PyResult<Profile> {
         self.own.get(name).map(|own| Profile { own: own.clone() }).map_err(bad)
+    }
+
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let own = py.get_type::<Self>();
+        if self.is_shipped {
+            return Ok((own.into_any(), PyTuple::empty(py)));
+        }
+        let profiles = self.own.iter().map(|one| Py::new(py, Profile { own: one.clone() }));
+        let profiles = PyList::new(py, profiles.collect::<PyResult<Vec<_>>>()?)?;
+        Ok((own.getattr("of")?, PyTuple::new(py, [profiles])?))
     }
 }
