@@ -13,7 +13,7 @@ use rand_pcg::Pcg64Mcg;
 use rayon::prelude::*;
 
 use super::ranking::{Half, half_of};
-use crate::harness::{AsLiveArgs, Estimate, Figure, Page, Programs, Study, StudyInputs, no_options};
+use crate::harness::{AsLiveArgs, Estimate, Figure, Page, Programs, Study, StudyInputs, mixes_in_words, no_options};
 use crate::simulate::{drawable, loaded_by_name, model_of};
 
 pub(super) const STUDY: Study = Study {
@@ -76,15 +76,16 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
     let proven = played.iter().filter(|one| one.is_proven).count();
     let kept = played.iter().filter(|one| one.has_kept).count();
     let about = format!(
-        "{} mixes of each number of programs, drawn by their seed from the half of the shipped programs on which policies are \
+        "{} of each number of programs, drawn by their seed from the half of the shipped programs on which policies are \
          judged, on {MACHINE}; policies see the machine as live ({}). Energy is above idle, for what a program does in \
          a second alone; with the delay it is times how many times as long that takes. Means over mixes, in % of the same mix \
-         under {BASELINE}: below 0 is less. The best placements by the model's energy are proven on {proven} of {} mixes, and \
-         then simulated as the policies are. On {kept} mixes there is a placement in which the model has nobody slower than \
+         under {BASELINE}: below 0 is less. The best placements by the model's energy are proven on {proven} of {}, and \
+         then simulated as the policies are. On {} there is a placement in which the model has nobody slower than \
          {TARGET_SLOWDOWN}; on the others the row is of the placement in which the slowest is the least slow.",
-        inputs.seeds,
+        mixes_in_words(inputs.seeds as usize),
         AsLiveArgs::default().settings(),
-        played.len()
+        mixes_in_words(played.len()),
+        mixes_in_words(kept)
     );
     let figures = SIZES.into_iter().map(|size| figure(size, &played)).collect();
     Ok(Page::new("Energy for the work done", about, Vec::new(), figures))
@@ -154,8 +155,8 @@ fn figure(size: usize, played: &[Played]) -> Figure {
     let heading = format!("{size} programs on {MACHINE}");
     let about = format!(
         "Change against {BASELINE} in %, with half the 95 % interval of the energy's; the slowest program's slowdown, mean over \
-         mixes; of {} mixes those in which a program is slower than 1.1",
-        mixes.len()
+         mixes; of {} those in which a program is slower than 1.1",
+        mixes_in_words(mixes.len())
     );
     Figure::new(format!("programs-{size}"), heading, about)
         .rows("policy", &rows, |(_, name)| (*name).to_owned())

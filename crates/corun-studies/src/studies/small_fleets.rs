@@ -3,7 +3,7 @@
 use corun_app::Result;
 use corun_fleet::{ManyNodesPlan, NodeGroup, PlannedFleet, SmallFleets};
 use corun_metrics::{mean, standard_error, student_t_95};
-use corun_report::fixed;
+use corun_report::{counted, fixed};
 use rayon::prelude::*;
 
 use crate::harness::{Figure, Page, Programs, Study, StudyInputs, no_options};
@@ -81,10 +81,10 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
     let unknown: usize = found.iter().map(|one| one.unknown).sum();
     let about = format!(
         "Programs of the shipped library come to small fleets until this share of the CPUs is taken: sizes as in corun \
-         fleet simulate, but for those that no node has room for. Lost work in %, means of {} seeds for each fleet; seeds \
+         fleet simulate, but for those that no node has room for. Lost work in %, means of {} for each fleet; seeds \
          for which a program finds no place are left out, and {unknown} for which there are too many plans to find the best. \
          +-: half the width of the 95 % interval.",
-        inputs.seeds
+        counted(inputs.seeds as usize, "seed")
     );
     Ok(Page::new(
         "Plans of small fleets against the best plan",

@@ -131,6 +131,8 @@ impl SweepDocument {
             .right("unfairness", |line| or_dash(line.unfairness, 4))
             .right("worst slowdown", |line| or_dash(line.worst_slowdown, 4))
             .table();
-        format!("{table}\nAll {} rows: {}\n", self.rows, self.results.display())
+        let all =
+            if self.rows == 1 { "The row".to_owned() } else { format!("All {} rows", self.rows) };
+        format!("{table}\n{all}: {}\n", self.results.display())
     }
 }

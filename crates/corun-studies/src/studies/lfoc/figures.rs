@@ -8,7 +8,7 @@ use super::Measured;
 use super::best::BesideBest;
 use super::by_phase::KNOWING;
 use super::runs::{MixRun, Mixed, ONLINE, SAMPLING, STATIC, normalised, place, policies, ratios_as_live};
-use crate::harness::{Estimate, Figure, Page, PaperClaim};
+use crate::harness::{Estimate, Figure, Page, PaperClaim, mixes_in_words};
 use crate::simulate::TunedPolicy;
 use crate::studies::partitioning::{MACHINE, PartitionedLlc};
 
@@ -95,13 +95,13 @@ impl Measured<'_> {
         ];
         let figures = figures.into_iter().flatten().collect();
         let about = format!(
-            "García García, doctoral thesis (UCM, 2021), chapter 6, on {MACHINE} with 11 ways: {} mixes of \
+            "García García, doctoral thesis (UCM, 2021), chapter 6, on {MACHINE} with 11 ways: {} of \
              8, 12 and 16 programs of the SPEC table, drawn by class (the thesis's mixes are lost with its \
-             Fig. 6.5), and {} mixes of 8 of the shipped library's; {}. 150e9 instructions a program, \
+             Fig. 6.5), and {} of 8 of the shipped library's; {}. 150e9 instructions a program, \
              until the longest has ended three times, geometric means. As live: policies that measure see the \
              machine so ({}).",
-            self.steady.len(),
-            self.changing.len(),
+            mixes_in_words(self.steady.len()),
+            mixes_in_words(self.changing.len()),
             counted(self.seeds as usize, "seed"),
             self.as_live,
         );

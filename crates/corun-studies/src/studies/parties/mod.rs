@@ -6,6 +6,7 @@ mod runs;
 
 use clap::Args;
 use corun_app::Result;
+use corun_report::counted;
 use rayon::prelude::*;
 
 use self::runs::{Manner, REQUEST_S, SERVICES, Scene};
@@ -79,7 +80,7 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
          average, with a variation of {} (lognormal), and 99 % of them are to take {} ms at most. 100 % of a service's load \
          are the requests at which it just keeps to that alone on the machine: {}. A cell is the greatest load of the second \
          service, of 10, 20, .. 100 %, at which both targets are met in {seconds} s, after {} s under a fixed division and \
-         after {warm_up} s under a policy, with each of {} seeds; 0: at none of them. Loads are bisected: what is met at a \
+         after {warm_up} s under a policy, with each of {}; 0: at none of them. Loads are bisected: what is met at a \
          load is taken to be met below it.",
         runs::THREADS,
         SERVICES.join(" and "),
@@ -88,7 +89,7 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
         1e3 * REQUEST_S * runs::TARGET,
         full_loads.join(", "),
         runs::SETTLING_S,
-        inputs.seeds,
+        counted(inputs.seeds as usize, "seed"),
     );
     Ok(Page::new("Services that share a machine", about, findings, figures))
 }

@@ -5,7 +5,7 @@ use corun_report::{Axis, Mark, Panel, Plot, fixed};
 use super::search::{POLICIES, Searched};
 use super::space::TREE_NODES_OF_THESIS;
 use super::{Partitioning, WAYS};
-use crate::harness::{Figure, Page};
+use crate::harness::{Figure, Page, mixes_in_words};
 
 fn yes(is_so: bool) -> String {
     if is_so { "yes" } else { "no" }.to_owned()
@@ -14,13 +14,13 @@ fn yes(is_so: bool) -> String {
 impl Partitioning {
     pub(super) fn page(&self) -> Page {
         let about = format!(
-            "{}, on {}. Profiles: {}. Space {}, bandwidth {}; {} mixes of each size, seed {}.",
+            "{}, on {}. Profiles: {}. Space {}, bandwidth {}; {} of each size, seed {}.",
             self.source,
             self.machine,
             self.profiles,
             self.space,
             self.bandwidth_model,
-            self.mixes,
+            mixes_in_words(self.mixes as usize),
             self.seed
         );
         let figures = vec![
@@ -94,9 +94,9 @@ impl Partitioning {
             ("policies-unfairness", "unfairness", "In the thesis ucp comes closest.")
         };
         let about = format!(
-            "The worst of {} mixes of each size, as a share of the optimum: 1 is as good. Drawn for 20 \
+            "The worst of {} of each size, as a share of the optimum: 1 is as good. Drawn for 20 \
              ways. {thesis}",
-            self.mixes
+            mixes_in_words(self.mixes as usize)
         );
         let mut rows = Figure::new(id, format!("Simple policies by {name} (Fig. 5.4)"), about)
             .rows("programs", &searched, |row| format!("{} of {} ways", row.programs, row.ways));
@@ -158,11 +158,11 @@ impl Partitioning {
         let clustering = &self.clustering;
         let percent = |share: f64| format!("{:.0} %", share * 100.0);
         let about = format!(
-            "The fairest clusterings of {} mixes of {} programs: clusters of each size a mix, and the \
+            "The fairest clusterings of {} of {} programs: clusters of each size a mix, and the \
              programs in them. Of the streaming programs {} are in 1-way clusters and {} in clusters of at \
              most 2 ways (the thesis: 87 % and all), of the sensitive ones {} in clusters of 4 ways or \
              more (77 %).",
-            self.mixes,
+            mixes_in_words(self.mixes as usize),
             clustering.looked_into,
             percent(clustering.streaming_in_1_way),
             percent(clustering.streaming_in_2_ways),

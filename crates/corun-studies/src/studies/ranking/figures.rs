@@ -2,7 +2,7 @@
 
 use super::BASELINE;
 use super::runs::{MixResult, Suffered};
-use crate::harness::{Estimate, Figure};
+use crate::harness::{Estimate, Figure, mixes_in_words};
 
 /// The row of the best placements by phase.
 const BY_MOMENT: &str = "best of each moment";
@@ -28,11 +28,6 @@ struct Row {
     of_room: Option<f64>,
     /// The mix that does worst against the kernel's scheduler.
     behind_default: Option<f64>,
-}
-
-/// So many mixes, in words.
-pub(super) fn mixes(count: usize) -> String {
-    if count == 1 { "1 mix".to_owned() } else { format!("{count} mixes") }
 }
 
 /// The policies in their order, on all machines but one and then on each.
@@ -102,7 +97,7 @@ impl Ranked {
              scheduler to the best placement a policy goes. Best of each moment: the best placement for the phases of \
              a moment, with moves for nothing, over the one held throughout, by the model and on average over moments; \
              of {moments} the best of all moments are proven, of the others it is a bound.",
-            mixes(results.len())
+            mixes_in_words(results.len())
         );
         Self { machine: machine.to_owned(), about, rows }
     }

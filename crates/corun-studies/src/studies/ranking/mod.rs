@@ -15,10 +15,12 @@ use corun_report::counted;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use self::figures::{Ranked, by_mix, mixes, rank};
+use self::figures::{Ranked, by_mix, rank};
 use self::kept::Folder;
 use self::runs::{Contest, MixResult};
-use crate::harness::{AsLiveArgs, Figure, Page, Programs, Study, StudyInputs};
+use crate::harness::{
+    AsLiveArgs, Figure, Page, Programs, Study, StudyInputs, mixes_in_words,
+};
 
 /// The study.
 pub(super) const STUDY: Study = Study {
@@ -178,7 +180,7 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
          mean slowdown above that of the best placement held throughout, in %; the interval holds 95 % of \
          what the mean over mixes may be.",
         profile_sources(&profiles),
-        mixes(count),
+        mixes_in_words(count),
         counted(inputs.seeds as usize, "seed"),
         asked.seconds,
         asked.as_live.settings(),

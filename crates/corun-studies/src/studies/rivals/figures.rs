@@ -6,12 +6,7 @@ use super::Measured;
 use super::nodes::{NodeMix, POLICIES};
 use super::runs::{MixResult, MixRun, knows_curves, policies};
 use crate::studies::lfoc::Counted;
-use crate::harness::{Estimate, Figure, Page, PaperClaim};
-
-/// So many mixes, in words.
-fn mixes(count: usize) -> String {
-    if count == 1 { "1 mix".to_owned() } else { format!("{count} mixes") }
-}
+use crate::harness::{Estimate, Figure, Page, PaperClaim, mixes_in_words};
 
 /// A policy's place by the name that it is shown by.
 fn place(shown: &str) -> Option<usize> {
@@ -60,7 +55,7 @@ impl Measured {
              Worst program: the greatest ratio of a slowdown to that of the same program under stock Linux. \
              Divisions: how often a policy asked for others; caches fill anew after each, in these figures too. \
              Sampled: share of the time in which a program was sampled.",
-            mixes(self.llc.len()),
+            mixes_in_words(self.llc.len()),
             self.llc.len(),
         );
         let of = |row: &(String, Option<usize>), of: fn(&MixRun) -> f64| match row.1 {

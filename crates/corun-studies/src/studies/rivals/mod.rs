@@ -9,12 +9,13 @@ mod runs;
 use clap::Args;
 use corun_app::Result;
 use corun_model::{BandwidthModel, ModelOptions};
+use corun_report::counted;
 use serde::Serialize;
 
 use self::nodes::NodeMix;
 use self::runs::{Contest, MixResult};
 use super::partitioning::PartitionedLlc;
-use crate::harness::{AsLiveArgs, Page, Programs, Study, StudyInputs};
+use crate::harness::{AsLiveArgs, Page, Programs, Study, StudyInputs, mixes_in_words};
 
 pub(super) const STUDY: Study = Study {
     name: "rivals",
@@ -68,16 +69,16 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
     }
     let nodes = nodes::all(inputs, &observation, asked.mixes)?;
     let about = format!(
-        "{} mixes of {}, {} and {} SPEC programs on the {WAYS} ways of {}, drawn by class, {} of each size for each of {} \
-         seeds; {}e9 instructions a program, until the longest has ended three times. Policies see the machine as live \
+        "{} of {}, {} and {} SPEC programs on the {WAYS} ways of {}, drawn by class, {} of each size for each of {}; \
+         {}e9 instructions a program, until the longest has ended three times. Policies see the machine as live \
          ({}).",
-        results.len(),
+        mixes_in_words(results.len()),
         SIZES[0],
         SIZES[1],
         SIZES[2],
         super::partitioning::MACHINE,
         asked.mixes,
-        inputs.seeds,
+        counted(inputs.seeds as usize, "seed"),
         asked.instructions,
         asked.as_live.settings(),
     );
