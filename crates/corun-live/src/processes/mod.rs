@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use corun_linux::procfs::{Process, ProcessList, Stat, own_pid};
-use corun_linux::{Roots, Task, TaskFacts};
+use corun_linux::{Roots, Task, TaskFacts, is_exhausted};
 use corun_machine::CpuSet;
 use corun_policy::ThreadState;
 use corun_scx::ThreadReader;
@@ -191,10 +191,13 @@ impl Processes {
         self.at_once = Some(AtOnce::new(reader));
     }
 
-    /// All processes, ascending, and some that ended.
+    /// All processes, ascending, and some that ended; those of before while this process may open no more files.
     fn list(&mut self) -> Result<Vec<u32>, LiveError> {
-        let failed = |reason| LiveError::Proc { path: self.roots.proc.clone(), reason };
-        self.list.read().map(<[u32]>::to_vec).map_err(failed)
+        match self.list.read() {
+            Ok(listed) => Ok(listed.to_vec()),
+            Err(reason) if is_exhausted(&reason) => Ok(self.known.keys().copied().collect()),
+            Err(reason) => Err(LiveError::Proc { path: self.roots.proc.clone(), reason }),
+        }
     }
 
     fn forget_ended(&mut self, listed: &[u32]) {
@@ -220,10 +223,14 @@ impl Processes {
             if !due || Some(pid) == self.own {
                 continue;
             }
-            let Ok(Some(stat)) = Process::new(&self.roots, pid).stat() else {
-                self.drop_process(pid);
-                self.list.ended(pid);
-                continue;
+            let stat = match Process::new(&self.roots, pid).stat() {
+                Ok(Some(stat)) => stat,
+                Err(error) if is_exhausted(&error) => continue,
+                _ => {
+                    self.drop_process(pid);
+                    self.list.ended(pid);
+                    continue;
+                }
             };
             if self.known.get(&pid).is_some_and(|known| known.start_ticks != stat.start_ticks) {
                 self.drop_process(pid);

@@ -62,9 +62,10 @@ fn clients_that_say_nothing_do_not_end_the_metrics() {
     assert!(eventually(answers), "the metrics are gone");
     let text = text.unwrap();
     assert!(text.contains("corun_rounds_total") && text.ends_with("# EOF\n"), "{text}");
-    assert!(eventually(|| ground.now() != ground.before), "nothing is held");
+    let is_held = eventually(|| ground.now() != ground.before);
     signal(&daemon.0, "-TERM");
     let log = log.whole();
+    assert!(is_held, "nothing is held: {log}");
     assert!(log.contains("everything is undone") && !log.contains("panicked"), "{log}");
 }
 
