@@ -197,7 +197,11 @@ impl Gate {
         self.migrations.take(plan.moves);
         if let Expectation::Told { gain, worst, program } = &foreseen.expected {
             let (gain, worst) = (percent(*gain), percent(*worst));
-            tracing::info!(gain, worst, %program, "gate: the model expects the plan to help");
+            if foreseen.turns.is_empty() {
+                tracing::info!(gain, worst, %program, "gate: the model expects the plan to help");
+            } else {
+                tracing::info!(gain, worst, %program, "gate: the model expects no harm besides turns");
+            }
         }
         self.on_trial = actions;
         self.trial.begin(now, foreseen, changes);
