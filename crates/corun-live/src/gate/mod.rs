@@ -223,6 +223,11 @@ impl Gate {
             Some(Judgement::Fine { gain, .. }) => {
                 tracing::info!(gain = percent(gain), "gate: the plan stays");
             }
+            Some(Judgement::OfNobody) => {
+                tracing::info!(
+                    "gate: the plan stays; all took turns, and nobody stayed to judge it by"
+                );
+            }
             Some(Judgement::Harm { since, loss, whose, expected, changes }) => {
                 let at = since.as_secs_f64();
                 let hoped = match expected {

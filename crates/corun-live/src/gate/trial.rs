@@ -48,6 +48,8 @@ pub(super) enum Judgement {
     Unknown { expected: Expectation },
     /// No harm beyond the noise to those who stay where they are or move to a place of the same kind.
     Fine { gain: f64 },
+    /// All took turns: nobody stayed to judge the plan by.
+    OfNobody,
     /// Instructions a second fell by more than the noise.
     Harm {
         since: Nanoseconds,
@@ -131,7 +133,7 @@ impl Plan {
         let each: Vec<(Arc<str>, (f64, f64))> =
             programs.into_iter().map(|(name, threads)| (name, mean(&threads))).collect();
         if each.is_empty() && !turns.is_empty() {
-            return Judgement::Fine { gain: 0.0 };
+            return Judgement::OfNobody;
         }
         if each.is_empty() {
             return Judgement::Unknown { expected: self.foreseen.expected };

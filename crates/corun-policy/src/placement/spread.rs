@@ -210,7 +210,8 @@ pub(crate) fn cores_with(machine: &Machine, cpus: &CpuSet) -> usize {
     machine.cores().iter().filter(|core| !core.cpus.is_disjoint(cpus)).count()
 }
 
-fn held_on(thread: &ThreadView) -> Option<CpuId> {
+/// The one CPU on which a thread may run; none where it may run on several.
+pub(crate) fn held_on(thread: &ThreadView) -> Option<CpuId> {
     thread.allowed.first().filter(|_| thread.allowed.len() == 1)
 }
 

@@ -16,11 +16,6 @@ pub(crate) use page::{Page, PaperClaim};
 
 use corun_app::Result;
 
-/// `1 mix`, `2 mixes`.
-pub(crate) fn mixes_in_words(count: usize) -> String {
-    if count == 1 { "1 mix".to_owned() } else { format!("{count} mixes") }
-}
-
 /// A study. Each is a module of [`crate::studies`] and its line there.
 pub(crate) struct Study {
     /// Its name on the command line.

@@ -7,13 +7,14 @@ use corun_metrics::mean;
 use corun_model::{LoadedProgram, Model};
 use corun_optimal::{Goal, Objective, PlacementProblem, SearchLimits, WithinTarget};
 use corun_profile::{Library, Mix};
+use corun_report::counted;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
 use rayon::prelude::*;
 
 use super::ranking::{Half, half_of};
-use crate::harness::{AsLiveArgs, Estimate, Figure, Page, Programs, Study, StudyInputs, mixes_in_words, no_options};
+use crate::harness::{AsLiveArgs, Estimate, Figure, Page, Programs, Study, StudyInputs, no_options};
 use crate::simulate::{drawable, loaded_by_name, model_of};
 
 pub(super) const STUDY: Study = Study {
@@ -82,10 +83,10 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
          under {BASELINE}: below 0 is less. The best placements by the model's energy are proven on {proven} of {}, and \
          then simulated as the policies are. On {} there is a placement in which the model has nobody slower than \
          {TARGET_SLOWDOWN}; on the others the row is of the placement in which the slowest is the least slow.",
-        mixes_in_words(inputs.seeds as usize),
+        counted(inputs.seeds as usize, "mix"),
         AsLiveArgs::default().settings(),
-        mixes_in_words(played.len()),
-        mixes_in_words(kept)
+        counted(played.len(), "mix"),
+        counted(kept, "mix")
     );
     let figures = SIZES.into_iter().map(|size| figure(size, &played)).collect();
     Ok(Page::new("Energy for the work done", about, Vec::new(), figures))
@@ -156,7 +157,7 @@ fn figure(size: usize, played: &[Played]) -> Figure {
     let about = format!(
         "Change against {BASELINE} in %, with half the 95 % interval of the energy's; the slowest program's slowdown, mean over \
          mixes; of {} those in which a program is slower than 1.1",
-        mixes_in_words(mixes.len())
+        counted(mixes.len(), "mix")
     );
     Figure::new(format!("programs-{size}"), heading, about)
         .rows("policy", &rows, |(_, name)| (*name).to_owned())

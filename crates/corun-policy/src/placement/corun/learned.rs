@@ -21,7 +21,7 @@ const WINDOW_S: f64 = super::planning::LONGEST_HORIZON_S;
 /// A program is loaded anew where a figure changed by more than this share.
 const CHANGED: f64 = 0.03;
 /// Programs that are remembered; more where more run at once.
-const MOST_PROGRAMS: usize = 256;
+pub(super) const MOST_PROGRAMS: usize = 256;
 /// Most points kept of a program.
 const MOST_POINTS: usize = 8;
 /// Sizes that differ by less than this share are one.

@@ -5,7 +5,7 @@
 //! slowdowns of 1 and 3, and those that take turns 1.5 each, since it is speeds that add up over time. Each interval threads
 //! therefore go where the sum of their speeds is largest, each weighed by what more speed is worth to the objective at the
 //! thread's mean speed so far: the objective's derivative. With means over ever longer times that comes to the best of all
-//! mixtures of placements (gradient scheduling: Stolyar, Operations Research 53(1), 2005, theorem 1).
+//! mixtures of placements (gradient scheduling: Stolyar, Operations Research 53(1), 2005).
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,16 +15,15 @@ use corun_model::{LoadedProgram, Model};
 
 use super::Corun;
 use super::cost::Cost;
-use super::learned::Worlds;
+use super::learned::{MOST_PROGRAMS, Worlds};
 use super::planning::{LONGEST_HORIZON_S, apart};
 use super::search::{Predicted, Thread};
+use crate::placement::spread::held_on;
 use crate::{Action, Nanoseconds, Plan, ThreadId, ThreadView, View};
 
 /// By which share of a thread's weighed speed each step of a search has to raise the sum of all: of programs that have had
 /// nearly the same, none is moved for the rest.
 const LEAST_TURN: f64 = 0.08;
-/// Programs of which is remembered how fast they are on each core type; more where more run at once.
-const MOST_PROGRAMS: usize = 256;
 /// Moves between core types after which what was counted weighs as much as the prediction.
 const MOVES_AS_SURE: f64 = 4.0;
 /// Moves of which the mean is: of more, those of long ago fade.
@@ -37,7 +36,7 @@ const MOST_OFF: f64 = 3.0;
 pub(super) struct Turns {
     means: BTreeMap<ThreadId, MeanSpeed>,
     /// Where each thread was put last, and when that was.
-    put: BTreeMap<ThreadId, Put>,
+    pub(super) put: BTreeMap<ThreadId, Put>,
     since: Nanoseconds,
     /// The CPU (index) on which each thread was put last.
     seats: BTreeMap<ThreadId, usize>,
@@ -49,11 +48,11 @@ pub(super) struct Turns {
 
 /// A thread on a core.
 #[derive(Debug, Clone, Copy)]
-struct Put {
-    core_type: usize,
+pub(super) struct Put {
+    pub(super) core_type: usize,
     /// As the model predicts, and with what was counted on this core type before.
-    predicted: f64,
-    likely: f64,
+    pub(super) predicted: f64,
+    pub(super) likely: f64,
 }
 
 /// A mean over time, in which what was so long ago as a decision ever looks ahead counts 1/e.
@@ -149,11 +148,6 @@ impl Turns {
         self.since = view.now;
     }
 
-    #[cfg(test)]
-    pub(super) fn put_for_test(&mut self, thread: ThreadId, core_type: usize, predicted: f64) {
-        self.put.insert(thread, Put { core_type, predicted, likely: predicted });
-    }
-
     /// A thread is the kernel's again, or still.
     pub(super) fn leave(&mut self, thread: ThreadId) {
         self.seats.remove(&thread);
@@ -162,12 +156,9 @@ impl Turns {
 
     /// The CPU (index) of each thread that was put on one or that may use one alone; none of those whom the kernel places.
     fn seats_of(&self, view: &View<'_>) -> Vec<Option<usize>> {
-        let alone = |thread: &ThreadView| match thread.allowed.len() {
-            1 => view.machine.cpu_index(thread.allowed.first()?),
-            _ => None,
-        };
+        let held = |thread: &ThreadView| view.machine.cpu_index(held_on(thread)?);
         let seat = |thread: &ThreadView| self.seats.get(&thread.id).copied();
-        view.threads.iter().map(|thread| seat(thread).or_else(|| alone(thread))).collect()
+        view.threads.iter().map(|thread| seat(thread).or_else(|| held(thread))).collect()
     }
 
     /// Mean speeds of threads; who is new has the others' mean.

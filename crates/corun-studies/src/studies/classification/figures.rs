@@ -1,7 +1,9 @@
 //! The study's page.
 
+use corun_report::counted;
+
 use super::{MACHINE, OfSize, PROGRAMS, SCHEMES, SIZES, Set};
-use crate::harness::{Figure, Page, PaperClaim, mixes_in_words};
+use crate::harness::{Figure, Page, PaperClaim};
 
 /// What the sets are called in fragments.
 const IDS: [&str; 2] = ["library", "spec"];
@@ -82,7 +84,7 @@ impl Set {
         let about = "Mean degradation over all mixes, above that of the best schedule, in percentage \
                      points. The column of the optimum is its degradation itself.";
         let mut rows = Figure::new(format!("{id}-fig-3"), heading, about)
-            .rows("system", &systems, |(cores, one)| format!("{cores} cores, {}", mixes_in_words(one.mixes)))
+            .rows("system", &systems, |(cores, one)| format!("{cores} cores, {}", counted(one.mixes, "mix")))
             .labelled(|(cores, _)| cores.to_string())
             .column("optimal", 2, |(_, one)| one.optimal);
         for scheme in SCHEMES {

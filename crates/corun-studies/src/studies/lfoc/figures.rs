@@ -8,7 +8,7 @@ use super::Measured;
 use super::best::BesideBest;
 use super::by_phase::KNOWING;
 use super::runs::{MixRun, Mixed, ONLINE, SAMPLING, STATIC, normalised, place, policies, ratios_as_live};
-use crate::harness::{Estimate, Figure, Page, PaperClaim, mixes_in_words};
+use crate::harness::{Estimate, Figure, Page, PaperClaim};
 use crate::simulate::TunedPolicy;
 use crate::studies::partitioning::{MACHINE, PartitionedLlc};
 
@@ -100,8 +100,8 @@ impl Measured<'_> {
              Fig. 6.5), and {} of 8 of the shipped library's; {}. 150e9 instructions a program, \
              until the longest has ended three times, geometric means. As live: policies that measure see the \
              machine so ({}).",
-            mixes_in_words(self.steady.len()),
-            mixes_in_words(self.changing.len()),
+            counted(self.steady.len(), "mix"),
+            counted(self.changing.len(), "mix"),
             counted(self.seeds as usize, "seed"),
             self.as_live,
         );

@@ -1,11 +1,11 @@
 //! The study's figures, each beside what the thesis has.
 
-use corun_report::{Axis, Mark, Panel, Plot, fixed};
+use corun_report::{Axis, Mark, Panel, Plot, counted, fixed};
 
 use super::search::{POLICIES, Searched};
 use super::space::TREE_NODES_OF_THESIS;
 use super::{Partitioning, WAYS};
-use crate::harness::{Figure, Page, mixes_in_words};
+use crate::harness::{Figure, Page};
 
 fn yes(is_so: bool) -> String {
     if is_so { "yes" } else { "no" }.to_owned()
@@ -20,7 +20,7 @@ impl Partitioning {
             self.profiles,
             self.space,
             self.bandwidth_model,
-            mixes_in_words(self.mixes as usize),
+            counted(self.mixes as usize, "mix"),
             self.seed
         );
         let figures = vec![
@@ -96,7 +96,7 @@ impl Partitioning {
         let about = format!(
             "The worst of {} of each size, as a share of the optimum: 1 is as good. Drawn for 20 \
              ways. {thesis}",
-            mixes_in_words(self.mixes as usize)
+            counted(self.mixes as usize, "mix")
         );
         let mut rows = Figure::new(id, format!("Simple policies by {name} (Fig. 5.4)"), about)
             .rows("programs", &searched, |row| format!("{} of {} ways", row.programs, row.ways));
@@ -162,7 +162,7 @@ impl Partitioning {
              programs in them. Of the streaming programs {} are in 1-way clusters and {} in clusters of at \
              most 2 ways (the thesis: 87 % and all), of the sensitive ones {} in clusters of 4 ways or \
              more (77 %).",
-            mixes_in_words(self.mixes as usize),
+            counted(self.mixes as usize, "mix"),
             clustering.looked_into,
             percent(clustering.streaming_in_1_way),
             percent(clustering.streaming_in_2_ways),

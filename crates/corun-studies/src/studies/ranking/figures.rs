@@ -1,8 +1,10 @@
 //! From runs to a table for each machine, and one for all.
 
+use corun_report::counted;
+
 use super::BASELINE;
 use super::runs::{MixResult, Suffered};
-use crate::harness::{Estimate, Figure, mixes_in_words};
+use crate::harness::{Estimate, Figure};
 
 /// The row of the best placements by phase.
 const BY_MOMENT: &str = "best of each moment";
@@ -97,7 +99,7 @@ impl Ranked {
              scheduler to the best placement a policy goes. Best of each moment: the best placement for the phases of \
              a moment, with moves for nothing, over the one held throughout, by the model and on average over moments; \
              of {moments} the best of all moments are proven, of the others it is a bound.",
-            mixes_in_words(results.len())
+            counted(results.len(), "mix")
         );
         Self { machine: machine.to_owned(), about, rows }
     }

@@ -19,7 +19,7 @@ use self::figures::{Ranked, by_mix, rank};
 use self::kept::Folder;
 use self::runs::{Contest, MixResult};
 use crate::harness::{
-    AsLiveArgs, Figure, Page, Programs, Study, StudyInputs, mixes_in_words,
+    AsLiveArgs, Figure, Page, Programs, Study, StudyInputs,
 };
 
 /// The study.
@@ -180,7 +180,7 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
          mean slowdown above that of the best placement held throughout, in %; the interval holds 95 % of \
          what the mean over mixes may be.",
         profile_sources(&profiles),
-        mixes_in_words(count),
+        counted(count, "mix"),
         counted(inputs.seeds as usize, "seed"),
         asked.seconds,
         asked.as_live.settings(),

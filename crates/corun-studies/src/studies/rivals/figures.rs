@@ -1,12 +1,12 @@
 //! The study's page.
 
-use corun_report::{fixed, signed};
+use corun_report::{counted, fixed, signed};
 
 use super::Measured;
 use super::nodes::{NodeMix, POLICIES};
 use super::runs::{MixResult, MixRun, knows_curves, policies};
 use crate::studies::lfoc::Counted;
-use crate::harness::{Estimate, Figure, Page, PaperClaim, mixes_in_words};
+use crate::harness::{Estimate, Figure, Page, PaperClaim};
 
 /// A policy's place by the name that it is shown by.
 fn place(shown: &str) -> Option<usize> {
@@ -55,7 +55,7 @@ impl Measured {
              Worst program: the greatest ratio of a slowdown to that of the same program under stock Linux. \
              Divisions: how often a policy asked for others; caches fill anew after each, in these figures too. \
              Sampled: share of the time in which a program was sampled.",
-            mixes_in_words(self.llc.len()),
+            counted(self.llc.len(), "mix"),
             self.llc.len(),
         );
         let of = |row: &(String, Option<usize>), of: fn(&MixRun) -> f64| match row.1 {

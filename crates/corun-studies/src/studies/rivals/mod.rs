@@ -15,7 +15,7 @@ use serde::Serialize;
 use self::nodes::NodeMix;
 use self::runs::{Contest, MixResult};
 use super::partitioning::PartitionedLlc;
-use crate::harness::{AsLiveArgs, Page, Programs, Study, StudyInputs, mixes_in_words};
+use crate::harness::{AsLiveArgs, Page, Programs, Study, StudyInputs};
 
 pub(super) const STUDY: Study = Study {
     name: "rivals",
@@ -72,7 +72,7 @@ fn page(inputs: &StudyInputs) -> Result<Page> {
         "{} of {}, {} and {} SPEC programs on the {WAYS} ways of {}, drawn by class, {} of each size for each of {}; \
          {}e9 instructions a program, until the longest has ended three times. Policies see the machine as live \
          ({}).",
-        mixes_in_words(results.len()),
+        counted(results.len(), "mix"),
         SIZES[0],
         SIZES[1],
         SIZES[2],

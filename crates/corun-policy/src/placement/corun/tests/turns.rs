@@ -1,6 +1,7 @@
 //! Turns on the fast cores of machines of several core types.
 
 use super::*;
+use crate::placement::corun::turns::Put;
 
 /// Two big cores and four little ones.
 const JUNO: &str = "juno-2b4s";
@@ -168,7 +169,8 @@ fn predictions_are_mended_by_moves() {
         let per_s = if core_type == little { 0.8 * 0.4e9 } else { 1e9 };
         looked.threads[0].rates.instructions_per_s = Some(per_s);
         let predicted = if core_type == little { 0.4 } else { 1.0 };
-        turns.put_for_test(looked.threads[0].id, core_type, predicted);
+        let put = Put { core_type, predicted, likely: predicted };
+        turns.put.insert(looked.threads[0].id, put);
         turns.note(&at(&looked.machine, &looked.threads, f64::from(look)));
         corrections.push(turns.corrections("perl", &worlds, looked.predictor.model())[little]);
     }
