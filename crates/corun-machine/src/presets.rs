@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use corun_input::similar_names;
 use include_dir::{Dir, include_dir};
 
 use crate::file::is_xml;
@@ -45,21 +46,10 @@ pub fn resolve(name_or_path: &str) -> Result<Machine, MachineError> {
 
 /// Presets that contain the name or are spelt like it, nearest first; all where none is.
 fn near(name: &str) -> Vec<String> {
-    const ALIKE: f64 = 0.75;
-    let name = name.to_lowercase();
-    let mut ranked: Vec<(f64, &str)> = presets()
-        .into_iter()
-        .map(|preset| {
-            let part = name.len() > 1 && preset.contains(&name);
-            (if part { 1.0 } else { strsim::jaro_winkler(&name, preset) }, preset)
-        })
-        .filter(|&(likeness, _)| likeness > ALIKE)
-        .collect();
-    ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
-    if ranked.is_empty() {
-        return presets().into_iter().map(str::to_owned).collect();
-    }
-    ranked.into_iter().map(|(_, preset)| preset.to_owned()).collect()
+    let all = presets();
+    let near = similar_names(name, &all);
+    let shown = if near.is_empty() { all } else { near };
+    shown.into_iter().map(str::to_owned).collect()
 }
 
 #[cfg(test)]

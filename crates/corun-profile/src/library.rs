@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, OnceLock};
 
-use corun_input::{FileError, read_text};
+use corun_input::{FileError, read_text, similar_names};
 use include_dir::{Dir, include_dir};
 
 use crate::profile_file::command_of_recording;
@@ -110,8 +110,8 @@ pub struct UnknownProgram {
     pub library_len: usize,
 }
 
-/// The most candidates that an error lists.
-const MOST_CANDIDATES: usize = 8;
+/// The most recordings that an error lists.
+const MOST_RECORDINGS: usize = 8;
 
 impl UnknownProgram {
     fn text(&self) -> String {
@@ -266,27 +266,12 @@ impl Library {
         };
         let found = self.programs.iter().filter(|(_, entry)| is_from(entry));
         let found = found.map(|(name, entry)| format!("{name} ({})", entry.file));
-        found.take(MOST_CANDIDATES).collect()
+        found.take(MOST_RECORDINGS).collect()
     }
 
-    /// Names that begin with the text or hold it, else those a few letters from it.
     fn candidates(&self, name: &str) -> Vec<String> {
-        let wanted = name.to_lowercase();
-        let farthest = (wanted.chars().count() / 3).max(1);
-        let mut near: Vec<(usize, &str)> = Vec::new();
-        for known in self.names() {
-            let lower = known.to_lowercase();
-            if !wanted.is_empty() && lower.contains(&wanted) {
-                near.push((usize::from(!lower.starts_with(&wanted)), known));
-                continue;
-            }
-            let distance = strsim::damerau_levenshtein(&lower, &wanted);
-            if distance <= farthest {
-                near.push((1 + distance, known));
-            }
-        }
-        near.sort_unstable();
-        near.into_iter().take(MOST_CANDIDATES).map(|(_, known)| known.to_owned()).collect()
+        let known: Vec<&str> = self.names().collect();
+        similar_names(name, &known).into_iter().map(str::to_owned).collect()
     }
 }
 

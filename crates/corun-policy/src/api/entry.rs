@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use corun_input::similar_names;
+
 use crate::partitioning::policy::PartitionPolicy;
 use crate::{ParameterKind, Partitioner, Policy, registry};
 
@@ -280,12 +282,8 @@ fn check(entry: &PolicyEntry, name: &str, value: f64) -> Result<(), BuildError> 
 }
 
 fn unknown_policy(name: &str) -> BuildError {
-    let names = || registry().iter().map(|entry| entry.name);
-    let nearest = names()
-        .map(|known| (strsim::osa_distance(name, known), known))
-        .min_by_key(|&(distance, _)| distance)
-        .filter(|&(distance, known)| distance <= known.len().div_ceil(3))
-        .map(|(_, known)| known);
-    let known = names().collect::<Vec<_>>().join(", ");
+    let names: Vec<&'static str> = registry().iter().map(|entry| entry.name).collect();
+    let nearest = similar_names(name, &names).first().copied();
+    let known = names.join(", ");
     BuildError::UnknownPolicy { name: name.to_owned(), nearest, known }
 }
