@@ -68,7 +68,7 @@ impl Expansion {
         let there = seats.get(1).map(|llc| llc[llc.len() - 1]);
         let cost = |more: &[(usize, u32)], prediction: &mut Prediction| {
             let threads = background.iter().chain(more).copied();
-            kind.slowdowns(threads, prediction).map(|one| objective.thread_cost(one)).sum::<f64>()
+            kind.slowdowns(threads, prediction).map(|one| objective.scored_cost(one)).sum::<f64>()
         };
         let mut prediction = Prediction::default();
         let nobody = cost(&[], &mut prediction);

@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The power of slowdowns whose sum stands in for the worst of them.
+const STEEP: i32 = 8;
+
 /// What a fleet's plan is judged by. A program that asks for n CPUs counts as n threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -28,8 +31,18 @@ impl Objective {
         }
     }
 
-    /// What a thread of this slowdown adds to the sum that placement keeps low; 0 alone.
+    /// What a thread of this slowdown adds to the sum that placement keeps low; 0 alone. For the worst slowdown the sum is of
+    /// the slowdowns' powers, which the slowest threads dominate; a thread that is hardly slowed down costs what it does for
+    /// the mean slowdown.
     pub fn thread_cost(self, slowdown: f64) -> f64 {
+        match self {
+            Self::WorstSlowdown => (slowdown.powi(STEEP) - 1.0) / f64::from(STEEP),
+            _ => self.scored_cost(slowdown),
+        }
+    }
+
+    /// The same for scores, which add up what each neighbour costs by itself.
+    pub(crate) fn scored_cost(self, slowdown: f64) -> f64 {
         match self {
             Self::LostWork => 1.0 - 1.0 / slowdown,
             _ => slowdown - 1.0,

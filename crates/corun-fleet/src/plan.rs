@@ -226,11 +226,16 @@ impl FleetQuestion {
         let count = repaired.moves.len();
         for one in &repaired.moves {
             let from = &fleet.nodes[one.from].name;
-            let which = match count {
-                1 => "which costs".to_owned(),
-                _ => format!("one of {count} moves that cost"),
+            reasons[one.pod] = match (self.ground.objective, count) {
+                (Objective::WorstSlowdown, _) => {
+                    format!("moved from {from}, so that the slowest are less slow")
+                }
+                (_, 1) => format!("moved from {from}, which costs all {:.4} less", repaired.saved),
+                _ => {
+                    let saved = repaired.saved;
+                    format!("moved from {from}, one of {count} moves that cost all {saved:.4} less")
+                }
             };
-            reasons[one.pod] = format!("moved from {from}, {which} all {:.4} less", repaired.saved);
         }
         let whole = unplaced.is_empty() && !self.asked.is_empty();
         let all = if whole { self.all_plans(Some(&fleet)) } else { AllPlans::default() };
@@ -262,6 +267,13 @@ impl FleetQuestion {
     }
 
     fn reason(&self, fleet: &Fleet, place: &Place) -> String {
+        if self.ground.objective == Objective::WorstSlowdown {
+            let where_to = match fleet.nodes[place.node].residents.len() {
+                0 => "an empty node".to_owned(),
+                count => format!("beside {count}"),
+            };
+            return format!("{where_to}: nobody there slower than {:.3}", place.worst);
+        }
         let cost = match self.ground.objective {
             Objective::LostWork => "CPUs lost",
             _ => "slowdown",

@@ -3,7 +3,7 @@
 //! As in the search of Lin and Kernighan (Operations Research 21(2), 1973) a chain is followed only as long as what was
 //! saved so far is more than what the best chain found saves: who has no place yet counts as nothing.
 
-use super::{Homes, leaving};
+use super::{Homes, leaving, worst_allowed};
 use crate::fleet::Fleet;
 use crate::kind::Prediction;
 use crate::node::{PodId, Resident};
@@ -41,9 +41,18 @@ pub(super) fn best_chain(
     if leaves <= LEAST_GAIN {
         return None;
     }
+    let worst_allowed = worst_allowed(fleet);
     fleet.remove(pod, prediction);
-    let mut search =
-        Search { fleet, homes, tries, prediction, steps: Vec::new(), most: LEAST_GAIN, best: None };
+    let mut search = Search {
+        fleet,
+        homes,
+        worst_allowed,
+        tries,
+        prediction,
+        steps: Vec::new(),
+        most: LEAST_GAIN,
+        best: None,
+    };
     let few = search.fleet.nodes.len() <= FEW_NODES;
     let deepest = if few { DEEPEST } else { DEEPEST_OF_MANY };
     search.visit(&mut vec![(from, one.clone())], leaves, deepest);
@@ -55,6 +64,8 @@ pub(super) fn best_chain(
 struct Search<'a> {
     fleet: &'a mut Fleet,
     homes: &'a Homes,
+    /// How slow nobody may be when the chain has ended.
+    worst_allowed: f64,
     tries: &'a mut usize,
     prediction: &'a mut Prediction,
     /// Where the programs of the chain went so far.
@@ -98,7 +109,8 @@ impl Search<'_> {
         depth: usize,
     ) {
         let saved = saved - place.marginal;
-        if saved <= self.most {
+        // Nor is a chain followed in which somebody is slower for a moment.
+        if saved <= self.most || place.worst > self.worst_allowed {
             return;
         }
         let Place { node, cpus, .. } = place;

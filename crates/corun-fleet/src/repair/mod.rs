@@ -40,8 +40,7 @@ const MOST_PASSES: usize = 20;
 /// Looks once at every program, those of the costliest nodes first, and moves each that saves more than
 /// `move_cost` for each of its CPUs. Then chains of moves, which must save as much for the CPUs of all who
 /// are on another node than before the repair; `tries` times at most others are taken out of a node for a
-/// chain. With [`Objective::WorstSlowdown`] no move makes the fleet's worst slowdown worse, whatever the move
-/// saves, and there are no chains.
+/// chain. With [`Objective::WorstSlowdown`] no move and no chain makes the fleet's worst slowdown worse, whatever it saves.
 pub fn repair(
     fleet: &mut Fleet,
     move_cost: f64,
@@ -55,12 +54,10 @@ pub fn repair(
             move_away(fleet, (from, pod), &mut homes, prediction);
         }
     }
-    if fleet.ground().objective != Objective::WorstSlowdown {
-        let mut tries = tries.min(TRIES_A_NODE * fleet.nodes.len());
-        for _ in 0..MOST_PASSES {
-            if !chains(fleet, &mut homes, &mut tries, prediction) {
-                break;
-            }
+    let mut tries = tries.min(TRIES_A_NODE * fleet.nodes.len());
+    for _ in 0..MOST_PASSES {
+        if !chains(fleet, &mut homes, &mut tries, prediction) {
+            break;
         }
     }
     let moves = homes.moves(fleet);
@@ -135,15 +132,21 @@ fn move_away(
     }
     let place = fleet.best_place_but(one.workload, Some(from), prediction).ok()?;
     let saving = leaves - place.marginal;
-    let worse = fleet.ground().objective == Objective::WorstSlowdown
-        && place.worst.max(stay.worst) > fleet.cost().worst;
-    if saving <= least || worse {
+    if saving <= least || place.worst.max(stay.worst) > worst_allowed(fleet) {
         return None;
     }
     fleet.remove(pod, prediction);
     fleet.insert(pod, one.workload, (place.node, place.cpus), prediction);
     homes.moved(pod, from);
     Some(())
+}
+
+/// How slow nobody may become by a move.
+fn worst_allowed(fleet: &Fleet) -> f64 {
+    match fleet.ground().objective {
+        Objective::WorstSlowdown => fleet.cost().worst,
+        _ => f64::INFINITY,
+    }
 }
 
 /// Looks at every program for the best chain that begins with it, those of the costliest nodes first; did any pay?

@@ -171,6 +171,23 @@ fn a_bound_ends_once_the_user_wants_to_stop() {
     }
 }
 
+/// Two nodes without a free CPU, the four heavy programs on one of them: no move helps, and by exchanges the worst slowdown comes
+/// to the least that there is.
+#[test]
+fn full_nodes_exchange_programs_for_the_worst_slowdown() {
+    let asked: Vec<(f64, f64, u32)> =
+        (0..8).map(|one| if one < 4 { (40.0, 6.0, 1) } else { (0.5, 0.5, 1) }).collect();
+    let case = case("i7-2600", 2, &asked, Objective::WorstSlowdown);
+    let mut prediction = Prediction::default();
+    let mut fleet = first_fit(&case, 0, &mut prediction);
+    let before = fleet.value();
+    let repaired = repair(&mut fleet, 0.01, 20_000, &mut prediction);
+    let best = extremes(&case.ground, &case.nodes, &case.asked).unwrap().best.value();
+    assert!(before > best * 1.05, "{before} {best}");
+    assert!((fleet.value() - best).abs() < 1e-9, "{} {best}", fleet.value());
+    assert_eq!(repaired.moves.len(), 4, "{:?}", repaired.moves);
+}
+
 /// Four LLCs of 2 cores behind two stages; one LLC of 4; two LLCs of 2.
 const MACHINES: [&str; 3] = ["xeon-x5365", "i7-2600", "xeon-x5365-2llc"];
 
