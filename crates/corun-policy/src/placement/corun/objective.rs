@@ -88,7 +88,7 @@ impl Objective {
     /// objective falls. Of the mean slowdown, the mean of 1 / speed, it is 1 / speed^2. For the worst, and for unfairness, the mean of the
     /// slowdowns' eighth powers stands in, which the worst dominates. Beyond the target it is worth ten times as much.
     pub(super) fn worth_of_speed(self, speed: f64) -> f64 {
-        let slowdown = 1.0 / speed.max(1e-3);
+        let slowdown = 1.0 / speed;
         let worth = match self.kind {
             Kind::WorstSlowdown | Kind::Unfairness => slowdown.powi(9),
             Kind::MeanSlowdown | Kind::Energy | Kind::EnergyDelay => slowdown.powi(2),

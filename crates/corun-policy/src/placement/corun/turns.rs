@@ -5,7 +5,8 @@
 //! slowdowns of 1 and 3, and those that take turns 1.5 each, since it is speeds that add up over time. Each interval threads
 //! therefore go where the sum of their speeds is largest, each weighed by what more speed is worth to the objective at the
 //! thread's mean speed so far: the objective's derivative. With means over ever longer times that comes to the best of all
-//! mixtures of placements (gradient scheduling: Stolyar, Operations Research 53(1), 2005).
+//! mixtures of placements (gradient scheduling: Stolyar, Operations Research 53(1), 2005). What counts are programs: of one of
+//! several threads, the thread that had least.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,14 +17,20 @@ use corun_model::{LoadedProgram, Model};
 use super::Corun;
 use super::cost::Cost;
 use super::learned::{MOST_PROGRAMS, Worlds};
+use super::objective::Objective;
 use super::planning::{LONGEST_HORIZON_S, apart};
 use super::search::{Predicted, Thread};
 use crate::placement::spread::held_on;
-use crate::{Action, Nanoseconds, Plan, ThreadId, ThreadView, View};
+use crate::{Action, Nanoseconds, Plan, ProcessId, ThreadId, ThreadView, View};
 
 /// By which share of a thread's weighed speed each step of a search has to raise the sum of all: of programs that have had
 /// nearly the same, none is moved for the rest.
 const LEAST_TURN: f64 = 0.08;
+/// A program of several threads that share its work ends with the slowest of them. The mean of their slowdowns' powers stands in for
+/// the largest, so that a thread which is nearly the slowest counts too.
+const SLOWEST: i32 = 8;
+/// Who hardly ran has had this share of its speed alone.
+const LEAST_SPEED: f64 = 1e-3;
 /// Moves between core types after which what was counted weighs as much as the prediction.
 const MOVES_AS_SURE: f64 = 4.0;
 /// Moves of which the mean is: of more, those of long ago fade.
@@ -229,6 +236,28 @@ impl<'a> Seating<'a> {
     }
 }
 
+/// What more speed of each thread is worth: by how much its program's part of the objective falls, with the program as fast as
+/// the mean of its threads' slowdowns to the power [`SLOWEST`] says.
+pub(super) fn worth_of_speeds(
+    objective: Objective,
+    threads: &[&ThreadView],
+    means: &[f64],
+) -> Vec<f64> {
+    let power = |speed: f64| speed.max(LEAST_SPEED).powi(-SLOWEST);
+    let mut programs: BTreeMap<ProcessId, (f64, f64)> = BTreeMap::new();
+    for (thread, &speed) in threads.iter().zip(means) {
+        let (sum, count) = programs.entry(thread.process).or_default();
+        (*sum, *count) = (*sum + power(speed), *count + 1.0);
+    }
+    let worth = |(thread, &speed): (&&ThreadView, &f64)| {
+        let (sum, count) = programs[&thread.process];
+        let program = (sum / count).powf(-1.0 / f64::from(SLOWEST));
+        let part = (program / speed.max(LEAST_SPEED)).powi(SLOWEST + 1) / count;
+        objective.worth_of_speed(program) * part
+    };
+    threads.iter().zip(means).map(worth).collect()
+}
+
 impl Corun {
     /// Do threads take turns? Energy is for the machine as it is at a moment, and power is no matter of turns.
     pub(super) fn takes_turns(&self, machine: &Machine) -> bool {
@@ -286,7 +315,7 @@ impl Corun {
             .collect();
         let least = LEAST_TURN / threads.len() as f64;
         let mut search = self.search(model, threads);
-        search.weigh(self.worth_by_type(&means, &corrections), least);
+        search.weigh(self.worth_by_type(running, &means, &corrections), least);
         let from = search.predicted(now.clone());
         let is_apart = start == now;
         let start = if is_apart { from.clone() } else { search.predicted(start) };
@@ -309,15 +338,19 @@ impl Corun {
 
     /// What a thread's predicted speed on each core type is worth; none while nothing is known of how fast any was, and the
     /// objective is made small as if threads stayed.
-    fn worth_by_type(&self, means: &[f64], corrections: &[Vec<f64>]) -> Vec<Vec<f64>> {
+    fn worth_by_type(
+        &self,
+        running: &[&ThreadView],
+        means: &[f64],
+        corrections: &[Vec<f64>],
+    ) -> Vec<Vec<f64>> {
         if self.turns.means.is_empty() {
             return Vec::new();
         }
-        let of = |(&mean, by_type): (&f64, &Vec<f64>)| {
-            let worth = self.objective.worth_of_speed(mean);
-            by_type.iter().map(|one| one * worth).collect()
-        };
-        means.iter().zip(corrections).map(of).collect()
+        let worth = worth_of_speeds(self.objective, running, means);
+        let of =
+            |(worth, by_type): (f64, &Vec<f64>)| by_type.iter().map(|one| one * worth).collect();
+        worth.into_iter().zip(corrections).map(of).collect()
     }
 
     fn take_turns(

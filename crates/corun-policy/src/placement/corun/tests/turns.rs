@@ -1,7 +1,8 @@
 //! Turns on the fast cores of machines of several core types.
 
 use super::*;
-use crate::placement::corun::turns::Put;
+use crate::placement::corun::objective::Objective;
+use crate::placement::corun::turns::{Put, worth_of_speeds};
 
 /// Two big cores and four little ones.
 const JUNO: &str = "juno-2b4s";
@@ -112,6 +113,51 @@ fn the_worst_has_more_turns_where_that_is_asked() {
     };
     let (by_mean, by_worst) = (worst(0.0), worst(1.0));
     assert!(by_worst < by_mean * 0.98, "{by_worst} {by_mean}");
+}
+
+/// Threads 0 and 1 are one program, thread 2 another. Of the mean slowdown speed is worth 1 / speed^2 a program: two threads that
+/// were equally fast share it. Of speeds of 1/2 and 1/4 the program's is (2^8 / 2 + 4^8 / 2)^(-1/8) = 32896^(-1/8), and the slower
+/// thread's counts 2^9 times as much.
+#[test]
+fn a_program_of_several_threads_counts_once() {
+    let machine = preset(JUNO).unwrap();
+    let mut views = threads(&machine, &["perl"; 3], &[0, 1, 2]);
+    views[1].process = views[0].process;
+    let views: Vec<&ThreadView> = views.iter().collect();
+    let of = |speeds: &[f64]| worth_of_speeds(Objective::of(0.0, 0.0), &views, speeds);
+    let alike = of(&[0.5, 0.5, 0.5]);
+    assert!(alike.iter().zip([2.0, 2.0, 4.0]).all(|(one, by_hand)| (one - by_hand).abs() < 1e-9));
+    let unlike = of(&[0.5, 0.25, 0.25]);
+    let program = 32896_f64.powf(-0.125);
+    let slower = (program / 0.25).powi(9) / program.powi(2) / 2.0;
+    assert!((unlike[1] / slower - 1.0).abs() < 1e-9, "{unlike:?} {slower}");
+    assert!((unlike[1] / unlike[0] - 512.0).abs() < 1e-6, "{unlike:?}");
+    assert!((unlike[2] - 16.0).abs() < 1e-9, "{unlike:?}");
+}
+
+/// Four threads of one program beside two other programs, with each program as slow as its slowest thread: it is better to count
+/// programs than threads, and the four get alike.
+#[test]
+fn turns_are_for_programs_and_not_for_threads() {
+    let programs = ["perl", "perl", "perl", "perl", "hmmsearch", "sqlite3"];
+    let slowdowns = |together: bool| {
+        let mut looked = Looked::new(JUNO, &programs, &[0, 1, 2, 3, 4, 5], &[]);
+        if together {
+            looked.threads[..4].iter_mut().for_each(|thread| thread.process = ProcessId(0));
+        }
+        looked.look(&programs, 600);
+        looked.slowdowns()
+    };
+    let of_programs = |threads: &[f64]| {
+        let slowest = threads[..4].iter().copied().fold(0.0, f64::max);
+        mean(&[slowest, threads[4], threads[5]])
+    };
+    let [one, four] = [true, false].map(slowdowns);
+    let (least, most) = one[..4]
+        .iter()
+        .fold((f64::INFINITY, 0.0_f64), |(least, most), &next| (least.min(next), most.max(next)));
+    assert!(most / least < 1.03, "{one:?}");
+    assert!(of_programs(&one) < of_programs(&four) * 0.97, "{one:?} {four:?}");
 }
 
 /// Without profiles turns themselves tell how much each program gains on a big core: within 3 % of what profiles lead to.
