@@ -12,6 +12,11 @@ use crate::timers::{NEVER, Timer};
 const BUSY_FACTOR: u64 = 16;
 /// A running thread is moved only after so many vain rounds in a row (`sd->cache_nice_tries` + 2).
 const ROUNDS_BEFORE_ACTIVE: u32 = 3;
+/// A thread that runs for a larger share of the time does not fit its core (`fits_capacity`: 1024 / 1280).
+const MOST_FITTING: f64 = 0.8;
+/// How long the time before a thread's start counts: that from which 1/e is left in the kernel's mean of utilisation, whose
+/// half-life is 32 ms (`kernel/sched/pelt.c`).
+const NEW_THREAD_NS: f64 = 46e6;
 /// Loads that differ by less count as equal (`sd->imbalance_pct`, 117 %).
 const IMBALANCE: f64 = 1.17;
 
@@ -192,7 +197,7 @@ impl Engine<'_> {
     /// Could a move make the domain's groups more even?
     fn is_uneven(&self, domain: usize) -> bool {
         let groups = self.group_loads(domain);
-        self.to_faster(domain).is_some()
+        self.to_faster(domain, |_| true).is_some()
             || groups.iter().any(|from| {
                 groups.iter().any(|to| {
                     from.place != to.place
@@ -261,7 +266,7 @@ impl Engine<'_> {
                 }
             }
         }
-        if let Some((slot, cpu)) = self.to_faster(domain) {
+        if let Some((slot, cpu)) = self.to_faster(domain, |slot| self.is_misfit(slot)) {
             self.move_now(slot, cpu);
             return true;
         }
@@ -310,9 +315,13 @@ impl Engine<'_> {
         })
     }
 
-    /// A thread that runs on a slower core under the same LLC for an idle core (`SD_ASYM_PACKING`, which x86 has where core types
-    /// share an LLC: `arch/x86/kernel/itmt.c`).
-    fn to_faster(&self, domain: usize) -> Option<(usize, usize)> {
+    /// A thread that runs on a slower core for an idle core: any under the same LLC (`SD_ASYM_PACKING`, which x86 has where core
+    /// types share an LLC: `arch/x86/kernel/itmt.c`), elsewhere one that its core is too slow for (`group_misfit_task`).
+    fn to_faster(
+        &self,
+        domain: usize,
+        is_misfit: impl Fn(usize) -> bool,
+    ) -> Option<(usize, usize)> {
         if self.machine.core_types().len() < 2 {
             return None;
         }
@@ -320,13 +329,24 @@ impl Engine<'_> {
         let llc = |cpu: usize| self.machine.cpus()[cpu].llc;
         let idle = cpus.ones().filter(|&cpu| self.is_core_idle(cpu));
         idle.filter_map(|to| {
-            let is_slower =
-                |&from: &usize| llc(from) == llc(to) && self.capacity(from) < self.capacity(to);
-            let running = cpus.ones().filter(is_slower).filter_map(|from| self.cpus[from].running);
-            let mut may = running.filter(|&slot| self.threads[slot].allowed.contains(to));
-            Some((may.next()?, to))
+            let is_slower = |&from: &usize| self.capacity(from) < self.capacity(to);
+            let mut moved = cpus.ones().filter(is_slower).filter_map(|from| {
+                let slot = self.cpus[from].running?;
+                let may = self.threads[slot].allowed.contains(to);
+                (may && (llc(from) == llc(to) || is_misfit(slot))).then_some(slot)
+            });
+            Some((moved.next()?, to))
         })
         .next()
+    }
+
+    /// Is a thread awake for most of the time that its core has (`fits_capacity`)? The kernel's mean fades; here it is of the time
+    /// since the thread's start, and of the time before, for half of which a new thread counts as awake.
+    fn is_misfit(&self, slot: usize) -> bool {
+        let thread = &self.threads[slot];
+        let there_ns = (self.now - self.records[thread.id.0 as usize].start.0) as f64;
+        let awake_ns = there_ns - thread.counted(self.now).idle_ns + 0.5 * NEW_THREAD_NS;
+        awake_ns > MOST_FITTING * (there_ns + NEW_THREAD_NS)
     }
 
     /// A waiting thread of `from` for the least loaded CPU of `to`, if that makes them more even;

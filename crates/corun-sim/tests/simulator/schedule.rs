@@ -266,3 +266,25 @@ fn an_idle_big_core_takes_a_thread_from_a_small_one_under_its_llc() {
     }
     assert!(started_small > 0);
 }
+
+/// Two big cores and four small ones, each kind under an LLC of its own: a thread that a small core is too slow for is on a big one
+/// soon after one is idle; one that waits for half of the time fits where it is.
+#[test]
+fn an_idle_big_core_takes_a_thread_that_does_not_fit_its_small_one() {
+    let model = model(Arc::new(corun_machine::preset("juno-2b4s").unwrap()));
+    let slowdowns = |io: Option<Io>, seed: u64| {
+        let app = AppSpec { io, ..AppSpec::new(calm(&model, 4 * SECOND)) };
+        let apps = vec![app.clone(), app];
+        let result = run(&Experiment { seed, ..experiment(&model, apps, Method::FirstRun) });
+        let migrations: u64 = result.apps.iter().map(|app| app.migrations).sum();
+        let slowdowns: Vec<f64> = result.apps.iter().map(|app| app.slowdown.unwrap()).collect();
+        (slowdowns.into_iter().fold(0.0, f64::max), migrations)
+    };
+    let busy: Vec<(f64, u64)> = (1..=8).map(|seed| slowdowns(None, seed)).collect();
+    assert!(busy.iter().all(|one| one.0 < 1.04), "{busy:?}");
+    assert!(busy.iter().any(|one| one.1 > 0), "some started on a small core: {busy:?}");
+    let half = Some(Io { cpu_ms: 5.0, wait_ms: 5.0 });
+    let waiting: Vec<(f64, u64)> = (1..=8).map(|seed| slowdowns(half, seed)).collect();
+    assert!(waiting.iter().all(|one| one.1 == 0), "{waiting:?}");
+    assert!(waiting.iter().any(|one| one.0 > 1.3), "some stay on a small core: {waiting:?}");
+}
