@@ -40,6 +40,9 @@ pub struct ComparisonData {
     pub model: DataSources,
     /// Programs for which a figure was read outside its profile's measured range.
     pub extrapolated: Vec<String>,
+    /// Programs whose run alone is so short that caches hardly fill in it: their slowdowns say little.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub short_runs: Vec<String>,
     /// Why there is no optimum, where there is none.
     pub no_optimum: Option<String>,
     /// Where programs take turns on CPUs: the mean slowdown that no placement that holds each of them on a CPU is

@@ -8,6 +8,7 @@ use corun_report::{counted, document, foot, head, percent, section, signed_perce
 use corun_sim::AppSpec;
 use maud::{Markup, html};
 
+use super::text::short_runs;
 use super::{curves, distance, migrations, placements, services, slowdowns, trade_off};
 
 /// What the page shows.
@@ -246,6 +247,9 @@ fn facts(page: &ComparisonPage<'_>) -> Vec<(&'static str, String)> {
     }
     for (first, others) in comparison.identical_policies() {
         facts.push(("Alike", format!("{first} and {} did the same here", others.join(", "))));
+    }
+    if let Some(words) = short_runs(&comparison.data.short_runs) {
+        facts.push(("Short runs", words));
     }
     if let Some(why) = &comparison.data.no_optimum {
         facts.push(("No optimum", why.clone()));

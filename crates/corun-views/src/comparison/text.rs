@@ -101,6 +101,17 @@ fn introductions(comparison: &Comparison) -> String {
     entries.iter().map(line).chain(["\n".to_owned()]).collect()
 }
 
+/// What runs that are too short mean, where there are any.
+pub(super) fn short_runs(names: &[String]) -> Option<String> {
+    let names = match names {
+        [] => return None,
+        names => names.join(", "),
+    };
+    Some(format!(
+        "shorter than 50 ms alone: {names}; caches hardly fill in that, and slowdowns of such runs say little"
+    ))
+}
+
 fn notes(comparison: &Comparison) -> Vec<String> {
     let alike = comparison.identical_policies().into_iter();
     let mut notes: Vec<String> = alike
@@ -120,6 +131,7 @@ fn notes(comparison: &Comparison) -> Vec<String> {
         let names = comparison.data.extrapolated.join(", ");
         notes.push(format!("extrapolated, outside the measured range: {names}"));
     }
+    notes.extend(short_runs(&comparison.data.short_runs));
     if let Some(why) = &comparison.data.no_optimum {
         notes.push(format!("no optimum: {why}"));
     }

@@ -441,6 +441,22 @@ fn policies_take_parameters() {
         .refused(&["expected 0 or a number from 1 to"]);
 }
 
+/// A run of a million instructions is over before a cache is full.
+#[test]
+fn runs_that_are_too_short_to_say_much_are_named() {
+    let fixture = Fixture::new();
+    let run = |instructions: &str, more: &[&str]| {
+        let words = ["compare", "--machine", "xeon-x5365", "--apps", "sort,numpy", "--seeds", "1"];
+        let policies = ["--policy", "linux-default", "--instructions", instructions];
+        fixture.run(&[&words[..], &policies[..], more].concat())
+    };
+    let said = "shorter than 50 ms alone: sort, numpy; caches hardly fill in that";
+    assert!(run("1M", &[]).done().contains(said));
+    assert!(!run("4G", &[]).done().contains("shorter than"));
+    let document = run("1M", &["--format", "json"]).json();
+    assert_eq!(document["data"]["short_runs"], serde_json::json!(["sort", "numpy"]));
+}
+
 /// Two packages, programs that leave room for one to sleep: by energy the optimum is another placement, from which all
 /// are as far as their figures say.
 #[test]
