@@ -23,6 +23,7 @@ mod parameters;
 mod parts;
 mod phases;
 mod planning;
+mod programs;
 mod search;
 mod shared_caches;
 mod trial;

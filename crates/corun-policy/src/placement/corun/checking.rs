@@ -16,6 +16,7 @@ use corun_model::Pace;
 use super::Corun;
 use super::objective::Objective;
 use super::planning::Change;
+use super::programs::Programs;
 use super::search::{Predicted, Search, Thread};
 use super::trial::{self, COUNTING_PART, Companions, Recent, SETTLING_PART};
 use crate::{Action, Nanoseconds, Plan, ThreadId, ThreadView, View};
@@ -95,6 +96,7 @@ impl Checked {
 #[derive(Debug, Clone)]
 struct Check {
     threads: Vec<Checked>,
+    programs: Programs,
     stage: Stage,
     objective: Objective,
     /// What packages and cores draw above idle here and there, and each byte a second, in watts; none where the power
@@ -129,7 +131,7 @@ impl Check {
             let bytes_per_s: f64 = paces.iter().map(|one| one.bytes_per_s).sum();
             fixed_w[usize::from(there)] + w_per_byte_per_s * bytes_per_s
         });
-        self.objective.value(&paces, above_idle_w)
+        self.objective.value(&self.programs, &paces, above_idle_w)
     }
 
     /// Gain and its standard deviation by prediction and counts together: the product of two normal distributions.
@@ -347,6 +349,7 @@ impl Corun {
         };
         let check = Check {
             threads: running.iter().enumerate().map(checked).collect(),
+            programs: Programs::of(running.iter().map(|thread| thread.process)),
             stage: Stage::ThereSettling,
             objective: self.objective,
             power: machine.power().map(|power| {
@@ -461,6 +464,7 @@ mod tests {
 
     fn check(threads: Vec<Checked>, gain: f64, error: f64) -> Check {
         Check {
+            programs: Programs::of_one_thread(threads.len()),
             threads,
             stage: Stage::Resting,
             objective: Objective::of(0.0, 0.0),

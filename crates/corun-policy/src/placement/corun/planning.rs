@@ -10,6 +10,7 @@ use corun_model::Model;
 use super::Corun;
 use super::cost::Cost;
 use super::learned::{World, Worlds};
+use super::programs::Programs;
 use super::search::{Predicted, Search, Situation, Thread};
 use super::ways::Divisible;
 use crate::{Action, CachePart, Plan, ThreadId, ThreadView, View};
@@ -220,8 +221,10 @@ impl Corun {
     ) {
         let machine = view.machine;
         let (now, goal) = (&from.situation, &to.situation);
-        let value =
-            |at: &Predicted| self.objective.value_at(machine, &at.situation.cpus, &at.paces());
+        let programs = Programs::of(running.iter().map(|thread| thread.process));
+        let value = |at: &Predicted| {
+            self.objective.value_at(machine, &programs, &at.situation.cpus, &at.paces())
+        };
         let [before, after] = [from, to].map(value);
         let slower = self.objective.slower(&to.paces());
         for (index, thread) in running.iter().enumerate() {

@@ -5,6 +5,7 @@ use corun_model::{CacheGroup, Flow, LoadedProgram, Member, Model, Outcome, Pace,
 
 use super::learned::{World, Worlds};
 use super::objective::Objective;
+use super::programs::Programs;
 use super::shared_caches::SharedCaches;
 use crate::ProcessId;
 
@@ -78,6 +79,7 @@ pub(super) struct Search<'a> {
     least_step: f64,
     /// How often the model was asked about a situation.
     pub(super) questions: usize,
+    pub(super) programs: Programs,
     scratch: Scratch,
     caches: SharedCaches,
     /// What was said last, by thread.
@@ -118,6 +120,7 @@ impl<'a> Search<'a> {
         Self {
             model,
             threads,
+            programs: Programs::of(threads.iter().map(|thread| thread.process)),
             objective,
             most_loss,
             weights: Vec::new(),
@@ -216,7 +219,7 @@ impl<'a> Search<'a> {
             };
             return 1.0 / weighed.map(speed).sum::<f64>();
         }
-        self.objective.value_at(self.machine(), &at.cpus, paces)
+        self.objective.value_at(self.machine(), &self.programs, &at.cpus, paces)
     }
 
     /// The objective's value of a situation in a world; none where somebody is slower than its bound.

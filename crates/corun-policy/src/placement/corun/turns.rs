@@ -19,16 +19,14 @@ use super::cost::Cost;
 use super::learned::{MOST_PROGRAMS, Worlds};
 use super::objective::Objective;
 use super::planning::{LONGEST_HORIZON_S, apart};
+use super::programs::{Programs, STEEP};
 use super::search::{Predicted, Thread};
 use crate::placement::spread::held_on;
-use crate::{Action, Nanoseconds, Plan, ProcessId, ThreadId, ThreadView, View};
+use crate::{Action, Nanoseconds, Plan, ThreadId, ThreadView, View};
 
 /// By which share of a thread's weighed speed each step of a search has to raise the sum of all: of programs that have had
 /// nearly the same, none is moved for the rest.
 const LEAST_TURN: f64 = 0.08;
-/// A program of several threads that share its work ends with the slowest of them. The mean of their slowdowns' powers stands in for
-/// the largest, so that a thread which is nearly the slowest counts too.
-const SLOWEST: i32 = 8;
 /// Who hardly ran has had this share of its speed alone.
 const LEAST_SPEED: f64 = 1e-3;
 /// Moves between core types after which what was counted weighs as much as the prediction.
@@ -236,26 +234,21 @@ impl<'a> Seating<'a> {
     }
 }
 
-/// What more speed of each thread is worth: by how much its program's part of the objective falls, with the program as fast as
-/// the mean of its threads' slowdowns to the power [`SLOWEST`] says.
+/// What more speed of each thread is worth: by how much its program's part of the objective falls.
 pub(super) fn worth_of_speeds(
     objective: Objective,
     threads: &[&ThreadView],
     means: &[f64],
 ) -> Vec<f64> {
-    let power = |speed: f64| speed.max(LEAST_SPEED).powi(-SLOWEST);
-    let mut programs: BTreeMap<ProcessId, (f64, f64)> = BTreeMap::new();
-    for (thread, &speed) in threads.iter().zip(means) {
-        let (sum, count) = programs.entry(thread.process).or_default();
-        (*sum, *count) = (*sum + power(speed), *count + 1.0);
-    }
-    let worth = |(thread, &speed): (&&ThreadView, &f64)| {
-        let (sum, count) = programs[&thread.process];
-        let program = (sum / count).powf(-1.0 / f64::from(SLOWEST));
-        let part = (program / speed.max(LEAST_SPEED)).powi(SLOWEST + 1) / count;
-        objective.worth_of_speed(program) * part
+    let programs = Programs::of(threads.iter().map(|thread| thread.process));
+    let slowdown = |&speed: &f64| 1.0 / speed.max(LEAST_SPEED);
+    let of_programs = programs.slowdowns(means.iter().map(slowdown));
+    let worth = |(thread, speed): (usize, &f64)| {
+        let (program, count) = programs.of_thread(thread);
+        let part = (slowdown(speed) / of_programs[program]).powi(STEEP + 1) / count;
+        objective.worth_of_speed(1.0 / of_programs[program]) * part
     };
-    threads.iter().zip(means).map(worth).collect()
+    means.iter().enumerate().map(worth).collect()
 }
 
 impl Corun {

@@ -5,6 +5,7 @@ use corun_model::{CacheGroup, Pace};
 
 use super::*;
 use crate::Partition;
+use crate::placement::corun::programs::Programs;
 
 /// One LLC of 16 ways and 8 MiB, four cores: a machine whose LLC the hardware can divide, or not.
 pub(super) fn one_llc(can_be_partitioned: bool) -> Machine {
@@ -122,18 +123,20 @@ fn a_division_is_as_good_as_the_best_of_all() {
     let each: Vec<Vec<Outcome>> =
         divisions.iter().map(|masks| divided(&*predictor, &MIX, masks)).collect();
     let mut gained = 0;
-    for (number, value) in [(0.0, 0.0), (1.0, 0.0), (2.0, 0.0), (0.0, 1.2)] {
-        let objective = Objective::of(number, value);
-        let whole = objective.value(&paces(&divided(&*predictor, &MIX, &[0; 4])), None);
-        let best = each.iter().map(|outcomes| objective.value(&paces(outcomes), None));
+    let programs = Programs::of_one_thread(MIX.len());
+    for (number, target) in [(0.0, 0.0), (1.0, 0.0), (2.0, 0.0), (0.0, 1.2)] {
+        let objective = Objective::of(number, target);
+        let value = |paces: &[Pace]| objective.value(&programs, paces, None);
+        let whole = value(&paces(&divided(&*predictor, &MIX, &[0; 4])));
+        let best = each.iter().map(|outcomes| value(&paces(outcomes)));
         let best = best.fold(f64::INFINITY, f64::min);
-        let parameters = [("objective", number), ("target-slowdown", value)];
+        let parameters = [("objective", number), ("target-slowdown", target)];
         let mut policy = policy(&predictor, &parameters);
         let mut masks = vec![0; 4];
         let threads = on_cores(&machine, &MIX);
         take_ways(&policy.decide(&at(&machine, &threads, 60.0)), &mut masks);
-        let reached = objective.value(&paces(&divided(&*predictor, &MIX, &masks)), None);
-        assert!(reached <= best * 1.006, "{number} {value}: {whole} to {reached}, best {best}");
+        let reached = value(&paces(&divided(&*predictor, &MIX, &masks)));
+        assert!(reached <= best * 1.006, "{number} {target}: {whole} to {reached}, best {best}");
         gained += usize::from(reached < whole * 0.995);
         // And it stays so.
         let again = policy.decide(&at(&machine, &threads, 61.0));
@@ -284,7 +287,11 @@ fn trials_find_a_division_without_profiles() {
 }
 
 fn unfairness(predictor: &dyn Predictor, mix: &[&'static str; 4], masks: &[u64]) -> f64 {
-    Objective::of(2.0, 0.0).value(&paces(&divided(predictor, mix, masks)), None)
+    Objective::of(2.0, 0.0).value(
+        &Programs::of_one_thread(mix.len()),
+        &paces(&divided(predictor, mix, masks)),
+        None,
+    )
 }
 
 /// The unfairness of the division after a minute, the trials on the way, and when the last one was, in seconds.
