@@ -121,6 +121,7 @@ impl TomlFile for FleetDescription {
             return Err(fault(&[PathStep::Key("move_cost")], why));
         }
         for (index, group) in self.node.iter().enumerate() {
+            name("node", index, group.name.as_deref())?;
             count("node", index, "count", group.count)?;
             memory("node", index, group.memory_gib.unwrap_or(0.0))?;
         }
@@ -144,6 +145,7 @@ impl TomlFile for FleetDescription {
 impl FleetDescription {
     fn check_program(&self, index: usize, entry: &ProgramEntry) -> Result<(), Fault> {
         let at = |key| [PathStep::Key("program"), PathStep::Index(index), PathStep::Key(key)];
+        name("program", index, entry.name.as_deref())?;
         count("program", index, "count", entry.count)?;
         count("program", index, "cpus", entry.cpus)?;
         memory("program", index, entry.memory_gib)?;
@@ -170,6 +172,20 @@ fn fault(path: &[PathStep], why: impl Into<String>) -> Fault {
     Fault { path: path.to_vec(), why: why.into() }
 }
 
+/// Names are in tables, and in the names of nodes.
+fn name(table: &'static str, index: usize, found: Option<&str>) -> Result<(), Fault> {
+    let path = [PathStep::Key(table), PathStep::Index(index), PathStep::Key("name")];
+    match found {
+        Some(name) if name.trim().is_empty() => {
+            Err(fault(&path, "found an empty name, expected one or no such key"))
+        }
+        Some(name) if name.chars().any(char::is_control) => {
+            Err(fault(&path, format!("found {name:?}, expected a name without control characters")))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn count(table: &'static str, index: usize, key: &'static str, found: u32) -> Result<(), Fault> {
     if (1..=MOST).contains(&found) {
         return Ok(());
@@ -183,7 +199,7 @@ fn memory(table: &'static str, index: usize, found: f64) -> Result<(), Fault> {
         return Ok(());
     }
     let path = [PathStep::Key(table), PathStep::Index(index), PathStep::Key("memory_gib")];
-    Err(fault(&path, format!("found {found}, expected a number from 0 to 1e9")))
+    Err(fault(&path, format!("found {found:?}, expected a number from 0 to 1e9")))
 }
 
 fn slowdown(path: &[PathStep], found: Option<f64>) -> Result<(), Fault> {
@@ -220,6 +236,9 @@ mod tests {
         refused("version = 2\n", 1, "expected 1");
         refused(&format!("{node}count = 0\n"), 3, "node[0].count");
         refused(&format!("{node}memory = 3\n"), 3, "unknown field");
+        refused(&format!("{node}memory_gib = 1e300\n"), 3, "found 1e300");
+        refused(&format!("{node}name = \"a\\nb\"\n"), 3, "control characters");
+        refused(&format!("{node}name = \" \"\n"), 3, "empty name");
         refused(&format!("objective = \"machines\"\n{node}"), 1, "slowdown_bound");
         refused(&format!("slowdown_bound = 1.0\n{node}"), 1, "above 1");
         let program = "[[program]]\nprofile = \"a\"\n";

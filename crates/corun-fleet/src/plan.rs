@@ -1,9 +1,10 @@
 //! A fleet file's plan, with what else there could be beside it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use corun_app::{Cancel, DataSources, Error, Result, find_machine, open_library, round};
+use corun_input::{Fault, PathStep, TomlSource};
 use corun_metrics::standard_error;
 use corun_model::ModelOptions;
 use corun_profile::{Library, Profile};
@@ -22,6 +23,8 @@ use crate::workload::Workload;
 
 /// Digits after the point in documents.
 const DIGITS: i32 = 6;
+/// A bound below this has no relative distance.
+const LEAST_BOUND: f64 = 1e-3;
 /// Plans drawn at random.
 const DRAWN: usize = 40;
 /// Programs of a fleet for which random plans are drawn, at most.
@@ -154,24 +157,41 @@ impl FleetQuestion {
     ///
     /// # Errors
     /// An unknown machine or program, or a figure that cannot be.
-    pub fn new(description: &FleetDescription, options: ModelOptions) -> Result<Self> {
-        let library = open_library(description.profiles.as_deref())?;
-        let (profiles, workloads) = wanted(description, &library)?;
+    pub fn new(
+        description: &FleetDescription,
+        source: &TomlSource,
+        options: ModelOptions,
+    ) -> Result<Self> {
+        let at = |path: &[PathStep], failure: Error| {
+            failure.at(|why| source.error(&Fault { path: path.to_vec(), why }))
+        };
+        let library = open_library(description.profiles.as_deref())
+            .map_err(|failure| at(&[PathStep::Key("profiles")], failure))?;
+        let (profiles, workloads) = wanted(description, &library).map_err(|(index, failure)| {
+            at(
+                &[PathStep::Key("program"), PathStep::Index(index), PathStep::Key("profile")],
+                failure,
+            )
+        })?;
         let mut kinds = Vec::new();
         let mut nodes = Vec::new();
-        for group in &description.node {
-            let machine = find_machine(&group.machine)?;
+        let mut names = BTreeSet::new();
+        for (index, group) in description.node.iter().enumerate() {
+            let key = |key| [PathStep::Key("node"), PathStep::Index(index), PathStep::Key(key)];
+            let machine =
+                find_machine(&group.machine).map_err(|failure| at(&key("machine"), failure))?;
             let name = group.name.clone().unwrap_or_else(|| machine.name().to_owned());
             let memory_mib = group.memory_gib.map(|gib| (gib * 1024.0) as u64);
             let kind = NodeKind::new(machine, &profiles, group.seats, memory_mib, options)?;
-            nodes.extend((0..group.count).map(|one| (format!("{name}-{one}"), kinds.len())));
+            for one in (0..group.count).map(|one| format!("{name}-{one}")) {
+                if !names.insert(one.clone()) {
+                    let twice = Error::input(format!("two nodes are called `{one}`"));
+                    let twice = twice.hint("name = \"..\" in one of the [[node]] groups");
+                    return Err(at(&key("name"), twice));
+                }
+                nodes.push((one, kinds.len()));
+            }
             kinds.push(kind);
-        }
-        let mut names: Vec<&str> = nodes.iter().map(|(name, _)| name.as_str()).collect();
-        names.sort_unstable();
-        if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-            let message = format!("two nodes are called `{}`", twice[0]);
-            return Err(Error::input(message).hint("name = \"..\" in one of the [[node]] groups"));
         }
         let mut shares = vec![0.0; profiles.len()];
         for (entry, workload) in description.program.iter().zip(&workloads) {
@@ -317,7 +337,9 @@ impl FleetQuestion {
             true => random_values(&self.ground, &self.nodes, &self.asked, (DRAWN, seed)),
             false => Vec::new(),
         };
-        let gap = value.zip(bound).map(|(value, bound)| (value - bound) / bound.abs().max(1e-12));
+        // Beside a bound of next to nothing a distance is no share of it.
+        let some = bound.filter(|bound| bound.abs() >= LEAST_BOUND);
+        let gap = value.zip(some).map(|(value, bound)| (value - bound) / bound.abs());
         Ok(FleetDocument {
             objective: self.ground.objective.name(),
             value: value.map(rounded),
@@ -383,15 +405,16 @@ impl FleetQuestion {
     }
 }
 
-/// The profiles that a file names, each once, and its programs as workloads.
+/// The profiles that a file names, each once, and its programs as workloads; or the program (index) whose profile is not there.
 fn wanted(
     description: &FleetDescription,
     library: &Library,
-) -> Result<(Vec<Profile>, Vec<Workload>)> {
+) -> std::result::Result<(Vec<Profile>, Vec<Workload>), (usize, Error)> {
     let mut profiles: Vec<Profile> = Vec::new();
     let mut workloads = Vec::new();
-    for entry in &description.program {
-        let profile = library.get(entry.profile.trim())?;
+    for (index, entry) in description.program.iter().enumerate() {
+        let profile =
+            library.get(entry.profile.trim()).map_err(|unknown| (index, unknown.into()))?;
         let known = profiles.iter().position(|one| one.name == profile.name);
         let program = known.unwrap_or(profiles.len());
         if known.is_none() {

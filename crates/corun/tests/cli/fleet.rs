@@ -75,7 +75,16 @@ fn mistakes_are_refused_with_their_line() {
     fixture.write("bad.toml", &FLEET.replace("count = 2", "count = 0"));
     fixture.run(&["fleet", "place", "bad.toml"]).refused(&["bad.toml:6", "node[0].count"]);
     fixture.write("bad.toml", &FLEET.replace("\"quiet\"", "\"quit\""));
-    fixture.run(&["fleet", "place", "bad.toml"]).refused(&["quit", "quiet"]);
+    let quit = &["bad.toml:15: program[2].profile: ", "quit", "quiet"];
+    fixture.run(&["fleet", "place", "bad.toml"]).refused(quit);
+    fixture.write("bad.toml", &FLEET.replace("solo.csv", "none.csv"));
+    fixture.run(&["fleet", "place", "bad.toml"]).refused(&["bad.toml:3: profiles: ", "none.csv"]);
+    fixture.write("bad.toml", &FLEET.replace("\"2x-gold-6138-4c\"", "\"2x-gold-6138\""));
+    fixture.run(&["fleet", "place", "bad.toml"]).refused(&["bad.toml:5: node[0].machine: "]);
+    let twice = "[[node]]\nmachine = \"2x-gold-6138-4c\"\n[[program]]";
+    fixture.write("bad.toml", &FLEET.replacen("[[program]]", twice, 1));
+    let twice = &["bad.toml:", "node[1].name: two nodes are called `2x-gold-6138-4c-0`"];
+    fixture.run(&["fleet", "place", "bad.toml"]).refused(twice);
     fixture.run(&["fleet", "place", "none.toml"]).refused(&["none.toml", "cannot be read"]);
     fixture.run(&["fleet", "simulate", "--node", "x"]).refused(&["MACHINE:COUNT"]);
     fixture.run(&["fleet", "simulate", "--scheduler", "best"]).refused(&["least-allocated"]);

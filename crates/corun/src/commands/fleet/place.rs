@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use anyhow::anyhow;
 use corun_fleet::{FleetDescription, FleetDocument, FleetQuestion};
-use corun_input::TomlFile as _;
+use corun_input::{TomlFile as _, TomlSource};
 use corun_report::{Columns, counted, json, or_dash, print};
 
 use crate::cli::{FleetPlaceArgs, TableFormat, model_options};
@@ -14,12 +14,14 @@ use crate::failure::{Failure, Outcome};
 const MOST_SHOWN: usize = 60;
 
 pub(super) fn run(arguments: &FleetPlaceArgs) -> Outcome<String> {
-    let description = FleetDescription::load(&arguments.fleet).map_err(corun_app::Error::from)?;
+    let source = TomlSource::load(&arguments.fleet).map_err(corun_app::Error::from)?;
+    let description = FleetDescription::from_toml(source.text(), source.file())
+        .map_err(corun_app::Error::from)?;
     if description.program.is_empty() {
         let message = format!("{}: program: found none", arguments.fleet.display());
         return Err(Failure::input(message).hint("[[program]] entries, as in docs/fleet.md"));
     }
-    let question = FleetQuestion::new(&description, model_options(&arguments.model))?;
+    let question = FleetQuestion::new(&description, &source, model_options(&arguments.model))?;
     let document = question.plan(arguments.optimal, arguments.seed)?;
     let text = match arguments.format {
         TableFormat::Table => table(&document),
@@ -117,9 +119,13 @@ fn beside(document: &FleetDocument) -> String {
                 writeln!(text, "{:.2} % from the optimum: --optimal shows that plan", gap * 100.0);
         }
         (Some(false), Some(gap)) => {
-            let shown = (gap * 1e4 - 1e-6).ceil() / 100.0;
+            let shown = (gap * 1e4 - 1e-6).ceil().max(0.0) / 100.0;
             let _ = writeln!(text, "not proven: at most {shown:.2} % from the bound");
         }
+        (Some(false), None) if document.optimum.is_some() => {
+            text.push_str("above the optimum: --optimal shows that plan\n");
+        }
+        (Some(false), None) => text.push_str("not proven\n"),
         _ => {}
     }
     text

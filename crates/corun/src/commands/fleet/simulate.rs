@@ -74,7 +74,9 @@ fn table(document: &SimulationDocument) -> String {
         })
         .right("mean slowdown", |one| or_dash(one.mean_slowdown, 4))
         .right("99th percentile", |one| or_dash(one.slowdown_p99, 3))
-        .right("above bound", |one| percent_or_dash(one.above_bound))
+        .right(&format!("slower than {}", document.slowdown_bound), |one| {
+            percent_or_dash(one.above_bound)
+        })
         .right("machines needed", |one| or_dash(one.machines_needed.map(|one| one as f64), 0))
         .right("rejected", |one| one.rejected)
         .right("moves", |one| one.moves)
@@ -99,7 +101,11 @@ fn table(document: &SimulationDocument) -> String {
     );
     if document.busiest_left_out > 0 {
         let left = document.busiest_left_out;
-        let _ = writeln!(text, "left out of them: {left} that are slower even alone on a node");
+        let _ = writeln!(
+            text,
+            "left out of them: {} slower even alone on a node",
+            counted(left, "program")
+        );
     }
     if let Some(bound) = document.machines_bound {
         let _ = writeln!(
