@@ -20,6 +20,8 @@ pub(super) struct ListedNode {
     pub(super) is_open: bool,
     /// CPUs that no job has.
     pub(super) idle_cpus: u32,
+    /// All CPUs that Slurm gives out there; none where the line does not say.
+    pub(super) cpus: Option<u32>,
     /// Is its own name among its features, so that a job can prefer the node?
     pub(super) has_own_feature: bool,
 }
@@ -43,9 +45,10 @@ pub(super) fn node(line: &str) -> Option<ListedNode> {
         (fields.next()?, fields.next()?, fields.next()?, fields.next()?);
     let mut counts = cpus.split('/').map(|count| count.parse::<u32>().ok());
     let (_allocated, idle) = (counts.next()??, counts.next()??);
+    let all = counts.nth(1).flatten();
     let is_open = matches!(state, "idle" | "mixed");
     let has_own_feature = features.split(',').any(|one| one == name);
-    Some(ListedNode { name: name.to_owned(), is_open, idle_cpus: idle, has_own_feature })
+    Some(ListedNode { name: name.to_owned(), is_open, idle_cpus: idle, cpus: all, has_own_feature })
 }
 
 /// A line of `squeue`; none where the line has another form.

@@ -7,7 +7,7 @@
 
 mod listing;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -136,6 +136,7 @@ impl SlurmNodes {
     /// The nodes on which jobs can start and which can be preferred, each once.
     fn nodes(&self, sinfo: &str, assumed: &mut Vec<String>) -> Vec<ListedNode> {
         let mut nodes: BTreeMap<String, ListedNode> = BTreeMap::new();
+        let mut told = BTreeSet::new();
         for line in sinfo.lines().filter(|line| !line.trim().is_empty()) {
             match listing::node(line) {
                 None => assumed.push(format!("sinfo: {line:?} cannot be read: left out")),
@@ -149,13 +150,31 @@ impl SlurmNodes {
                     let name = &node.name;
                     assumed.push(format!("node {name} has no feature {name}: never preferred"));
                 }
-                Some(node) if node.is_open => drop(nodes.insert(node.name.clone(), node)),
-                Some(_) => {}
+                Some(node) => {
+                    let kind = self.kind_of[&node.name];
+                    let counted = node.cpus.filter(|&cpus| cpus != self.kinds[kind].cpus());
+                    if let Some(cpus) = counted.filter(|&cpus| told.insert((kind, cpus))) {
+                        assumed.push(self.counted_otherwise(&node.name, kind, cpus));
+                    }
+                    if node.is_open {
+                        nodes.insert(node.name.clone(), node);
+                    }
+                }
             }
         }
         assumed.sort();
         assumed.dedup();
         nodes.into_values().collect()
+    }
+
+    /// What is said of a node on which Slurm gives out another number of CPUs than its machine has here.
+    fn counted_otherwise(&self, node: &str, kind: usize, cpus: u32) -> String {
+        let kind = &self.kinds[kind];
+        let (machine, counted) = (kind.machine().name(), kind.cpus());
+        format!(
+            "node {node} has {cpus} CPUs for Slurm, {machine} has {counted} here: {counted} are given out \
+             (--threads counts hardware threads, else cores count)"
+        )
     }
 
     /// Who runs on each node by which profile.

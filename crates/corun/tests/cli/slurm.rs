@@ -100,6 +100,12 @@ fn what_is_wrong_is_said_and_left_out() {
     ] {
         assert!(said.contains(word), "no {word} in {said}");
     }
+    // Nothing else is said of nodes whose CPUs Slurm counts as we do.
+    assert!(!said.contains("CPUs for Slurm"), "{said}");
+    let (_, said) = ranked(&fixture, &SINFO.replace("/8|", "/16|"), SQUEUE);
+    let otherwise = "node n1 has 16 CPUs for Slurm, 2x-gold-6138-4c has 8 here: 8 are given out";
+    assert_eq!(said.matches(otherwise).count(), 1, "{said}");
+    assert_eq!(said.matches("CPUs for Slurm").count(), 1, "once for a machine: {said}");
     let rank_nodes = ["fleet", "rank-nodes", "--profiles", "solo.csv"];
     let run = |words: &[&str]| fixture.run(&[&rank_nodes[..], words].concat());
     run(&["--nodes", "n1"]).refused(&["expected MACHINE:NODES"]);
