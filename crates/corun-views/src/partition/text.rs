@@ -1,7 +1,7 @@
 //! The document as a table and as CSV.
 
-use corun_app::{PartitionDocument, PartitionEntry, PartitionFigures, Result};
-use corun_report::{Columns, or_dash, or_empty, size};
+use corun_app::{ParetoEntry, PartitionDocument, PartitionEntry, PartitionFigures, Result};
+use corun_report::{Columns, counted, or_dash, or_empty, size};
 
 use crate::basis::{beyond_target, proof, sources, together};
 
@@ -11,31 +11,69 @@ fn partitions(document: &PartitionDocument) -> impl Iterator<Item = &PartitionEn
     own.chain(&document.policies).filter(|entry| entry.error.is_none())
 }
 
-/// A row a policy and program.
+/// A program in a partition.
+struct Row<'a> {
+    partition: String,
+    place: usize,
+    ways: &'a [u32],
+    cluster: &'a [usize],
+    mask: &'a [String],
+    slowdown: &'a [f64],
+    /// None of a partition of the front.
+    chosen: Option<(&'a PartitionEntry, &'a PartitionFigures)>,
+}
+
+/// A row a policy and program, then a row for each partition of the front, by number, and program.
 ///
 /// # Errors
 /// None that a partition has.
 pub fn csv(document: &PartitionDocument) -> Result<String> {
     let of_entry = |entry| {
         let entry: &PartitionEntry = entry;
-        entry.programs.iter().enumerate().map(move |(at, one)| (entry, at, one))
+        entry.programs.iter().enumerate().map(move |(place, one)| Row {
+            partition: entry.policy.clone(),
+            place,
+            ways: &entry.ways,
+            cluster: &entry.cluster,
+            mask: &entry.mask,
+            slowdown: &entry.slowdown,
+            chosen: Some((entry, one)),
+        })
     };
-    let rows: Vec<(&PartitionEntry, usize, &PartitionFigures)> =
-        partitions(document).flat_map(of_entry).collect();
+    let points = document.pareto.iter().flat_map(|front| front.points.iter().enumerate());
+    let of_point = |(number, point)| {
+        let (number, point): (usize, &ParetoEntry) = (number, point);
+        (0..document.apps.len()).map(move |place| Row {
+            partition: format!("pareto {}", number + 1),
+            place,
+            ways: &point.ways,
+            cluster: &point.cluster,
+            mask: &point.mask,
+            slowdown: &point.slowdown,
+            chosen: None,
+        })
+    };
+    let rows: Vec<Row<'_>> =
+        partitions(document).flat_map(of_entry).chain(points.flat_map(of_point)).collect();
+    let cap = |row: &Row<'_>| row.chosen.and_then(|(entry, _)| entry.cap_mb_per_s[row.place]);
     Columns::of(&rows)
-        .left("policy", |(entry, ..)| entry.policy.clone())
-        .left("app", |(_, at, _)| document.apps[*at].clone())
-        .left("class", |(_, at, _)| document.class[*at])
-        .left("ways", |(entry, at, _)| entry.ways[*at])
-        .left("cluster", |(entry, at, _)| entry.cluster[*at])
-        .left("mask", |(entry, at, _)| entry.mask[*at].clone())
-        .left("cap_mb_per_s", |(entry, at, _)| or_empty(entry.cap_mb_per_s[*at]))
-        .left("slowdown", |(entry, at, _)| entry.slowdown[*at])
-        .left("ipc", |(.., one)| one.ipc)
-        .left("llc_mpki", |(.., one)| one.llc_mpki)
-        .left("bandwidth_mb_per_s", |(.., one)| one.bandwidth_mb_per_s)
-        .left("llc_occupancy_bytes", |(.., one)| one.llc_occupancy_bytes)
-        .left("extrapolated", |(.., one)| one.extrapolated)
+        .left("policy", |row| row.partition.clone())
+        .left("app", |row| document.apps[row.place].clone())
+        .left("class", |row| document.class[row.place])
+        .left("ways", |row| row.ways[row.place])
+        .left("cluster", |row| row.cluster[row.place])
+        .left("mask", |row| row.mask[row.place].clone())
+        .left("cap_mb_per_s", |row| or_empty(cap(row)))
+        .left("slowdown", |row| row.slowdown[row.place])
+        .left("ipc", |row| or_empty(row.chosen.map(|(_, one)| one.ipc)))
+        .left("llc_mpki", |row| or_empty(row.chosen.map(|(_, one)| one.llc_mpki)))
+        .left("bandwidth_mb_per_s", |row| {
+            or_empty(row.chosen.map(|(_, one)| one.bandwidth_mb_per_s))
+        })
+        .left("llc_occupancy_bytes", |row| {
+            or_empty(row.chosen.map(|(_, one)| one.llc_occupancy_bytes))
+        })
+        .left("extrapolated", |row| or_empty(row.chosen.map(|(_, one)| one.extrapolated)))
         .csv()
 }
 
@@ -73,10 +111,10 @@ fn one(document: &PartitionDocument, entry: &PartitionEntry) -> String {
         .right("MB/s", |(_, one)| format!("{:.0}", one.bandwidth_mb_per_s))
         .right("LLC held", |(_, one)| size(one.llc_occupancy_bytes as f64));
     let mut text = format!(
-        "{} on {}, {} ways of {}\n\n",
+        "{} on {}, {} of {}\n\n",
         entry.policy,
         document.machine,
-        document.llc_ways,
+        counted(document.llc_ways as usize, "way"),
         size(document.way_bytes as f64)
     );
     text.push_str(&columns.table());
@@ -151,10 +189,10 @@ fn all(document: &PartitionDocument) -> String {
         .right("MB/s", bandwidth)
         .left("ways", ways);
     let mut text = format!(
-        "{} on {}, {} ways of {}, by {}\n\n",
+        "{} on {}, {} of {}, by {}\n\n",
         document.apps.join(", "),
         document.machine,
-        document.llc_ways,
+        counted(document.llc_ways as usize, "way"),
         size(document.way_bytes as f64),
         document.objective
     );

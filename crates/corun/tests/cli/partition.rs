@@ -284,6 +284,10 @@ fn the_front_goes_from_throughput_to_fairness() {
         assert!(of(place, "stp") < of(place - 1, "stp"));
         assert!(of(place, "unfairness") < of(place - 1, "unfairness"));
     }
+    let csv = partition(&fixture, apps, &["--pareto", "--cluster", "--format", "csv"]).done();
+    let last = csv.lines().last().unwrap();
+    assert!(last.starts_with(&format!("pareto {},", points.len())), "{csv}");
+    assert_eq!(csv.lines().count(), 1 + 5 * (1 + points.len()), "{csv}");
     let table = partition(&fixture, apps, &["--pareto", "--policy", "lfoc"]).done();
     assert!(table.starts_with("lfoc on") && table.contains("strict partitions"), "{table}");
 }
