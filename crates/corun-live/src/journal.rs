@@ -97,7 +97,6 @@ pub enum JournalError {
         /// What was tried.
         attempt: &'static str,
         /// The kernel's answer.
-        #[source]
         reason: io::Error,
     },
 }

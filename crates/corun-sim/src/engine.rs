@@ -35,8 +35,8 @@ const PATIENCE_NS: u64 = 100_000_000_000;
 /// rates are computed once for all that ends together. It is as fine as the fastest kernel's
 /// twice over (`CONFIG_HZ` is 1000 at most), and finer where slices are shorter than 3 ms.
 const TICK_NS: u64 = 500_000;
-/// Events between two looks at the caller's wishes.
-const LOOK_EVERY: u64 = 4096;
+/// Events between two tellings of how far the simulation is.
+const TELL_EVERY: u64 = 4096;
 
 /// How far a simulation is.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -242,8 +242,12 @@ impl<'a> Engine<'a> {
             if stops(self) {
                 return Ok(false);
             }
-            if self.events.is_multiple_of(LOOK_EVERY) {
-                self.look_up(hooks)?;
+            // With hundreds of programs on one cache an event takes milliseconds.
+            if hooks.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
+                return Err(SimError::Cancelled);
+            }
+            if self.events.is_multiple_of(TELL_EVERY) {
+                self.tell(hooks);
             }
         }
     }
@@ -363,10 +367,7 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
-    fn look_up(&self, hooks: &mut Hooks<'_>) -> Result<(), SimError> {
-        if hooks.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
-            return Err(SimError::Cancelled);
-        }
+    fn tell(&self, hooks: &mut Hooks<'_>) {
         if let Some(progress) = &mut hooks.progress {
             let share = match self.experiment.method {
                 Method::Window => self.now as f64 / self.experiment.settings.window.0 as f64,
@@ -374,7 +375,6 @@ impl<'a> Engine<'a> {
             };
             progress(Progress { simulated: Nanoseconds(self.now), share: share.min(1.0) });
         }
-        Ok(())
     }
 
     /// The error of a simulation that does not move, with who is where.

@@ -144,12 +144,19 @@ impl ComparisonSetup {
     /// No run, or a program that got nothing done in one of them.
     pub fn row(&self, policy: &str, runs: &[RunResult]) -> Result<ComparisonRow> {
         let figures = figures(runs).ok_or_else(|| {
-            let idle = runs.iter().flat_map(|run| &run.apps).find(|app| app.instructions <= 0.0);
-            let who = idle.map_or("a program", |app| &app.name);
-            Error::failed(anyhow!(
-                "{policy}: {who} got nothing done, so there is no slowdown: it starts after the end of the run, or \
-                 waits until then"
-            ))
+            let apps = runs.iter().flat_map(|run| run.apps.iter().zip(&self.apps));
+            let mut without = apps.filter(|(app, _)| app.slowdown.is_none());
+            let Some((app, spec)) = without.next() else {
+                return Error::failed(anyhow!("{policy}: no program has a slowdown"));
+            };
+            let why = match spec.kill {
+                Some(kill) => {
+                    format!("is killed at {} s before a run of it is complete", kill.as_secs_f64())
+                }
+                None => "got nothing done: it starts after the end of the run, or waits until then"
+                    .to_owned(),
+            };
+            Error::failed(anyhow!("{policy}: {} {why}, so there is no slowdown", app.name))
         })?;
         let first = runs.first().ok_or_else(|| Error::failed(anyhow!("{policy}: no run")))?;
         let machine = self.model.machine();

@@ -441,6 +441,19 @@ fn policies_take_parameters() {
         .refused(&["expected 0 or a number from 1 to"]);
 }
 
+/// Who is killed before it has run at all has no slowdown.
+#[test]
+fn a_program_that_is_killed_too_early_is_named() {
+    let fixture = Fixture::new();
+    let mix = "[[app]]\nprofile = \"stream\"\n[[app]]\nprofile = \"needy\"\nkill_s = 0.001\n";
+    fixture.write("killed.toml", mix);
+    let words = ["compare", "--profiles", "solo.csv", "--machine", "xeon-x5365", "killed.toml"];
+    let ran = fixture.run(&[&words[..], &["--policy", "linux-default"]].concat());
+    assert_eq!(ran.code(), 1);
+    let said = "linux-default: needy is killed at 0.001 s before a run of it is complete, so there is no slowdown";
+    assert!(ran.stderr().contains(said), "{}", ran.stderr());
+}
+
 /// A run of a million instructions is over before a cache is full.
 #[test]
 fn runs_that_are_too_short_to_say_much_are_named() {
