@@ -28,7 +28,7 @@ fn likeness(wanted: &str, candidate: &str) -> Option<f64> {
     }
     let alike = strsim::jaro_winkler(wanted, candidate);
     // Two letters of a short name that change places make it less alike than it reads.
-    let one_slip = wanted.len() >= 3 && strsim::osa_distance(wanted, candidate) == 1;
+    let one_slip = wanted.len() >= 2 && strsim::osa_distance(wanted, candidate) == 1;
     (alike >= ALIKE || one_slip).then_some(alike)
 }
 
@@ -43,7 +43,8 @@ mod tests {
         assert_eq!(similar_names("mcf", &known)[..2], ["mcf06", "mcf00"]);
         assert!(similar_names("gromacs", &known).is_empty());
         assert_eq!(similar_names("doi", &["dio", "ucp"]), ["dio"]);
-        assert_eq!(similar_names("gz", &["pigz", "gzip", "xz"]), ["gzip", "pigz"]);
+        assert_eq!(similar_names("xy", &["dio", "xz", "x264"]), ["xz"]);
+        assert_eq!(similar_names("gz", &["pigz", "gzip", "xz"]), ["gzip", "pigz", "xz"]);
         assert_eq!(similar_names("x5365", &["xeon-x5365-2llc", "xeon-x5365"])[0], "xeon-x5365");
     }
 }
