@@ -74,17 +74,22 @@ impl Engine<'_> {
     /// The CPUs that are equally good to start at; at least one.
     fn least_loaded(&self, slot: usize) -> Vec<usize> {
         let allowed = &self.threads[slot].allowed;
+        let of_domains: Vec<f64> =
+            self.domains.list.iter().map(|domain| self.load_for_capacity(&domain.cpus)).collect();
+        // Threads for the capacity in the domains of a CPU, the largest first, then on itself.
+        let loads = |cpu: usize| {
+            let of_domains = self.domains.above[cpu].iter().rev().map(|&domain| of_domains[domain]);
+            of_domains.chain([self.cpus[cpu].load() as f64 / self.capacity(cpu)])
+        };
         let mut best: Vec<usize> = Vec::new();
-        let mut best_loads: Vec<f64> = Vec::new();
         for cpu in allowed.ones().filter(|&cpu| !self.is_blocked(cpu)) {
-            let loads = self.loads_above(cpu);
-            let better = best.is_empty() || loads < best_loads;
-            if better {
-                best.clear();
-                best_loads = loads;
-                best.push(cpu);
-            } else if loads == best_loads {
-                best.push(cpu);
+            match best.first() {
+                Some(&first) if loads(cpu).eq(loads(first)) => best.push(cpu),
+                Some(&first) if !loads(cpu).lt(loads(first)) => {}
+                _ => {
+                    best.clear();
+                    best.push(cpu);
+                }
             }
         }
         if best.is_empty() {
@@ -94,17 +99,11 @@ impl Engine<'_> {
         best
     }
 
-    /// Threads for the capacity in the domains of a CPU, the largest first, then on itself.
-    fn loads_above(&self, cpu: usize) -> Vec<f64> {
-        let load_of = |cpus: &Mask| {
-            let usable = || cpus.ones().filter(|&cpu| !self.is_blocked(cpu));
-            let threads: usize = usable().map(|cpu| self.cpus[cpu].load()).sum();
-            threads as f64 / usable().map(|cpu| self.capacity(cpu)).sum::<f64>()
-        };
-        let domains = self.domains.above[cpu].iter().rev();
-        let mut loads: Vec<f64> = domains.map(|&d| load_of(&self.domains.list[d].cpus)).collect();
-        loads.push(self.cpus[cpu].load() as f64 / self.capacity(cpu));
-        loads
+    /// Threads for the capacity of the CPUs that are not held idle.
+    fn load_for_capacity(&self, cpus: &Mask) -> f64 {
+        let usable = || cpus.ones().filter(|&cpu| !self.is_blocked(cpu));
+        let threads: usize = usable().map(|cpu| self.cpus[cpu].load()).sum();
+        threads as f64 / usable().map(|cpu| self.capacity(cpu)).sum::<f64>()
     }
 
     /// Where a thread wakes: the CPU that it ran on when that is idle, else an idle one with the
