@@ -128,8 +128,14 @@ impl Objective {
 mod tests {
     use super::*;
 
-    fn singles(threads: &[Pace]) -> Programs {
-        Programs::of_one_thread(threads.len())
+    /// An objective's value for programs of one thread.
+    fn value(objective: Objective, paces: &[Pace]) -> f64 {
+        objective.value(&Programs::of_one_thread(paces.len()), paces, None)
+    }
+
+    /// The same for programs that draw power.
+    fn value_at(objective: Objective, machine: &Machine, cpus: &[usize], paces: &[Pace]) -> f64 {
+        objective.value_at(machine, &Programs::of_one_thread(paces.len()), cpus, paces)
     }
 
     fn paces(slowdowns: &[f64]) -> Vec<Pace> {
@@ -139,13 +145,9 @@ mod tests {
     #[test]
     fn each_objective_is_the_one_worked_by_hand() {
         let three = paces(&[1.0, 1.5, 2.0]);
-        assert_eq!(Objective::of(0.0, 0.0).value(&singles(&three), &three, None), 1.5);
-        assert!(
-            (Objective::of(1.0, 0.0).value(&singles(&three), &three, None) - 2.0015).abs() < 1e-12
-        );
-        assert!(
-            (Objective::of(2.0, 0.0).value(&singles(&three), &three, None) - 2.0015).abs() < 1e-12
-        );
+        assert_eq!(value(Objective::of(0.0, 0.0), &three), 1.5);
+        assert!((value(Objective::of(1.0, 0.0), &three) - 2.0015).abs() < 1e-12);
+        assert!((value(Objective::of(2.0, 0.0), &three) - 2.0015).abs() < 1e-12);
     }
 
     /// Threads 0 and 1 are one program, which is nearly as slow as the slower: (2^8 / 2 + 1 / 2)^(1/8) = 1.8348. The worst is a
@@ -171,21 +173,12 @@ mod tests {
     fn what_exceeds_the_target_comes_first() {
         let objective = Objective::of(0.0, 1.25);
         let three = paces(&[1.0, 1.5, 2.0]);
-        assert!(
-            (objective.value(&singles(&three), &three, None) - (1.5 + 10.0 * 0.8)).abs() < 1e-12
-        );
+        assert!((value(objective, &three) - (1.5 + 10.0 * 0.8)).abs() < 1e-12);
         assert_eq!(objective.slower(&three), [1, 2]);
         let level = paces(&[1.25, 1.25, 1.25]);
-        assert_eq!(objective.value(&singles(&level), &level, None), 1.25);
+        assert_eq!(value(objective, &level), 1.25);
         assert!(objective.slower(&level).is_empty());
-        assert!(
-            objective.value(&singles(&level), &level, None)
-                < objective.value(
-                    &singles(&paces(&[1.0, 1.0, 1.3])),
-                    &paces(&[1.0, 1.0, 1.3]),
-                    None
-                )
-        );
+        assert!(value(objective, &level) < value(objective, &paces(&[1.0, 1.0, 1.3])));
         assert!(Objective::of(0.0, 0.0).slower(&three).is_empty());
     }
     /// Two programs at 1.0 and 2.0 do 1.5 seconds' work a second. On the cores of one package of the Xeon X5365 with 1e9
@@ -202,24 +195,17 @@ mod tests {
         let together: Vec<usize> = package(0).take(2).collect();
         let apart: Vec<usize> = package(0).take(1).chain(package(1).take(1)).collect();
         let [energy, product] = [3.0, 4.0].map(|kind| Objective::of(kind, 0.0));
-        assert!((energy.value_at(&machine, &singles(&two), &together, &two) - 40.0).abs() < 1e-9);
-        assert!(
-            (energy.value_at(&machine, &singles(&two), &apart, &two) - 101.9 / 1.5).abs() < 1e-9
-        );
-        assert!(
-            (product.value_at(&machine, &singles(&two), &together, &two) - 40.0 * 2.0 / 1.5).abs()
-                < 1e-9
-        );
+        assert!((value_at(energy, &machine, &together, &two) - 40.0).abs() < 1e-9);
+        assert!((value_at(energy, &machine, &apart, &two) - 101.9 / 1.5).abs() < 1e-9);
+        assert!((value_at(product, &machine, &together, &two) - 40.0 * 2.0 / 1.5).abs() < 1e-9);
         // Beyond a target of 1.6 by a quarter: 40 (1 + 1 + 10 x 0.25).
         let bound = Objective::of(3.0, 1.6);
-        assert!((bound.value_at(&machine, &singles(&two), &together, &two) - 180.0).abs() < 1e-9);
+        assert!((value_at(bound, &machine, &together, &two) - 180.0).abs() < 1e-9);
         let mut level = paces(&[1.6, 1.6]);
         level[0].bytes_per_s = 1e9;
-        assert!(
-            (bound.value_at(&machine, &singles(&level), &together, &level) - 48.0).abs() < 1e-9
-        );
+        assert!((value_at(bound, &machine, &together, &level) - 48.0).abs() < 1e-9);
         // Where it is not known what the machine draws nothing is worth anything.
         let unknown = corun_machine::preset("opteron-2350").unwrap();
-        assert_eq!(energy.value_at(&unknown, &singles(&two), &[0, 1], &two), f64::INFINITY);
+        assert_eq!(value_at(energy, &unknown, &[0, 1], &two), f64::INFINITY);
     }
 }

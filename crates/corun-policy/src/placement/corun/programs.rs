@@ -17,8 +17,9 @@ pub(super) const STEEP: i32 = 8;
 /// To which program each thread belongs.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Programs {
-    /// By thread its program's place, and by program its threads.
+    /// By thread.
     places: Vec<usize>,
+    /// By program, how many threads it has.
     sizes: Vec<f64>,
 }
 
