@@ -80,7 +80,7 @@ pub fn build_policies_with(name: &str, options: &BuildOptions) -> Result<Vec<Box
     };
     let known = || parts.iter().flat_map(|part| of(part));
     if let Some(unknown) = options.parameters.keys().find(|key| !known().any(|one| one == *key)) {
-        return Err(Error::unknown(&format!("parameter of {name}"), unknown, known()));
+        return Err(Error::unknown("parameter", unknown, known()));
     }
     let one = |part: &&str| {
         let own = options.parameters.iter().filter(|(key, _)| of(part).any(|one| one == *key));
