@@ -39,7 +39,7 @@ pub use cancel::Cancel;
 pub use comparison::{
     Bounds, Comparison, ComparisonData, ComparisonHooks, ComparisonOutcome, ComparisonRequest,
     ComparisonRow, ComparisonSetup, FrontierEntry, LongRow, Migration, PolicyFigures, RowKind,
-    ServiceRow, Timeline, figures, timeline,
+    SHORT_RUN_S, ServiceRow, Timeline, figures, timeline,
 };
 pub use data::{DataSources, profile_sources};
 pub use error::{Error, Result};

@@ -13,4 +13,4 @@ pub use error::{Fault, FileError, PathStep};
 pub use position::line_at;
 pub use similar_names::similar_names;
 pub use toml_document::{TomlDocument, TomlFile, TomlSource, read_text};
-pub use words::json_in_words;
+pub use words::{did_you_mean, json_in_words};

@@ -29,7 +29,11 @@ fn meant(found: &str, expected: &str) -> String {
         return String::new();
     };
     let known: Vec<&str> = list.split('`').skip(1).step_by(2).collect();
-    let nearest = similar_names(unknown, &known).first().copied();
+    did_you_mean(similar_names(unknown, &known).first().copied())
+}
+
+/// What stands behind an unknown name: the known one that is meant, if any, in brackets.
+pub fn did_you_mean(nearest: Option<&str>) -> String {
     nearest.map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default()
 }
 

@@ -35,7 +35,7 @@ const DIGITS: i32 = 6;
 
 /// A run is short that takes less alone: it has as many phases as a long one, and in each of them caches fill anew. Beside gzip,
 /// perl and sqlite3 on the `xeon-x5365` the slowdown of igraph is 1.20 in runs of 2 ms, 1.03 in runs of 10 ms, and 1.01 from 40 ms on.
-const SHORT_RUN_S: f64 = 0.05;
+pub const SHORT_RUN_S: f64 = 0.05;
 
 /// A comparison and the runs behind it.
 #[derive(Debug, Clone)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use corun_input::similar_names;
+use corun_input::{did_you_mean, similar_names};
 
 use crate::partitioning::policy::PartitionPolicy;
 use crate::{ParameterKind, Partitioner, Policy, registry};
@@ -174,7 +174,7 @@ impl BuildOptions {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum BuildError {
     /// There is no policy of this name.
-    #[error("`{name}` is no policy{}: expected one of {known}", did_you_mean(.nearest))]
+    #[error("`{name}` is no policy{}: expected one of {known}", did_you_mean(*.nearest))]
     UnknownPolicy {
         /// The name that was found.
         name: String,
@@ -219,10 +219,6 @@ pub enum BuildError {
         /// What it may be, in words.
         expected: String,
     },
-}
-
-fn did_you_mean(nearest: &Option<&'static str>) -> String {
-    nearest.map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default()
 }
 
 /// Builds the policy of a name.

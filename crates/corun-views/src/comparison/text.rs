@@ -1,6 +1,6 @@
 //! A comparison as a table and as CSV.
 
-use corun_app::{Comparison, ComparisonRow, LongRow, Result, RowKind};
+use corun_app::{Comparison, ComparisonRow, LongRow, Result, RowKind, SHORT_RUN_S};
 use corun_policy::PolicyEntry;
 use corun_report::{Columns, counted, or_dash, or_empty};
 
@@ -107,8 +107,9 @@ pub(super) fn short_runs(names: &[String]) -> Option<String> {
         [] => return None,
         names => names.join(", "),
     };
+    let short_ms = SHORT_RUN_S * 1e3;
     Some(format!(
-        "shorter than 50 ms alone: {names}; caches hardly fill in that, and slowdowns of such runs say little"
+        "shorter than {short_ms} ms alone: {names}; caches hardly fill in that, and slowdowns of such runs say little"
     ))
 }
 

@@ -4,7 +4,7 @@ use corun_machine::Machine;
 use corun_metrics as metrics;
 use corun_model::Pace;
 
-use super::programs::Programs;
+use super::programs::{Programs, STEEP};
 
 /// What each share by which a program exceeds the target slowdown counts as, in the objective's unit: more than
 /// any of the other terms can gain. For energies, whose unit is the joule, in parts of the energy.
@@ -102,11 +102,11 @@ impl Objective {
 
     /// What more speed of a program is worth where it had this share of its speed alone on average so far: by how much the
     /// objective falls. Of the mean slowdown, the mean of 1 / speed, it is 1 / speed^2. For the worst, and for unfairness, the mean of the
-    /// slowdowns' eighth powers stands in, which the worst dominates. Beyond the target it is worth ten times as much.
+    /// slowdowns to the power [`STEEP`] stands in, which the worst dominates. Beyond the target it is worth ten times as much.
     pub(super) fn worth_of_speed(self, speed: f64) -> f64 {
         let slowdown = 1.0 / speed;
         let worth = match self.kind {
-            Kind::WorstSlowdown | Kind::Unfairness => slowdown.powi(9),
+            Kind::WorstSlowdown | Kind::Unfairness => slowdown.powi(STEEP + 1),
             Kind::MeanSlowdown | Kind::Energy | Kind::EnergyDelay => slowdown.powi(2),
         };
         if self.target > 0.0 && slowdown > self.target { EXCESS * worth } else { worth }
