@@ -41,4 +41,4 @@ pub use neighbours::{NeighbourLooks, NeighbourUse, half_left_ms};
 pub use process::wait_for;
 pub use replacement::{BUSY_SHARE, KeptFile, may_begin, may_replace};
 pub use rounds::{Curve, CurveKind, MeasuredPoint};
-pub use throughput::{CoreLook, FreeCore, look_at_core};
+pub use throughput::{CoreLook, FreeCore, glance_at_core, look_at_core};

@@ -1,6 +1,6 @@
 //! How two figures of the same things go together: correlations, and the line through them.
 
-use crate::finite;
+use crate::{finite, student_t_95};
 
 /// Spearman's rank correlation, -1 to 1: the correlation of the ranks, equals sharing the mean of
 /// theirs (Spearman, American Journal of Psychology 15(1), 1904). `None` when the slices differ in
@@ -42,6 +42,34 @@ pub fn line(x: &[f64], y: &[f64]) -> Option<FittedLine> {
     let slope = sums.xy / sums.xx;
     let intercept = sums.mean_y - slope * sums.mean_x;
     Some(FittedLine { intercept, slope, r_squared: sums.xy * sums.xy / (sums.xx * sums.yy) })
+}
+
+/// What the line of `y` over `x` by least squares says at one place.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LineAt {
+    /// Its value there.
+    pub value: f64,
+    /// Half the width of the interval that holds the true line's value there with a chance of 95 %, where what `y` is off
+    /// it is normal.
+    pub half_width_95: f64,
+}
+
+/// The line of `y` over `x` by least squares at `at`, which may lie outside `x`. `None` as of [`line`], and for fewer than three
+/// points, of which nobody knows how far they are off a line.
+pub fn line_at(x: &[f64], y: &[f64], at: f64) -> Option<LineAt> {
+    let sums = Sums::of(x, y)?;
+    if sums.xx <= 0.0 || x.len() < 3 {
+        return None;
+    }
+    let slope = sums.xy / sums.xx;
+    let degrees = x.len() - 2;
+    let residual = (sums.yy - slope * sums.xy).max(0.0) / degrees as f64;
+    let away = at - sums.mean_x;
+    let error = (residual * (1.0 / x.len() as f64 + away * away / sums.xx)).sqrt();
+    Some(LineAt {
+        value: finite(sums.mean_y + slope * away)?,
+        half_width_95: finite(student_t_95(degrees) * error)?,
+    })
 }
 
 /// Means, and sums of squares and of products around them.

@@ -9,7 +9,7 @@ mod correlation;
 mod throughput;
 mod variation;
 
-pub use correlation::{FittedLine, correlation, line, rank_correlation};
+pub use correlation::{FittedLine, LineAt, correlation, line, line_at, rank_correlation};
 pub use throughput::*;
 pub use variation::{
     geometric_mean, mean, median, quantile, spread, standard_error, student_t_95, worst_over_best,

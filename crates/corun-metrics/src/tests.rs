@@ -165,3 +165,15 @@ proptest! {
         }
     }
 }
+
+/// Through (0, 1), (1, 3), (2, 3), (3, 5): slope 1.2, value at the mean (1.5, 3). Residuals -0.2, 0.6, -0.6, 0.2: a variance of
+/// 0.8 / 2; at 4 the error is sqrt(0.4 (1/4 + 2.5^2 / 5)) = sqrt(0.6), times 4.303.
+#[test]
+fn a_line_is_uncertain_away_from_its_points() {
+    let (x, y) = ([0.0, 1.0, 2.0, 3.0], [1.0, 3.0, 3.0, 5.0]);
+    let found = line_at(&x, &y, 4.0).unwrap();
+    assert!((found.value - 6.0).abs() < 1e-12, "{found:?}");
+    assert!((found.half_width_95 - 4.303 * 0.6f64.sqrt()).abs() < 1e-9, "{found:?}");
+    assert_eq!(line_at(&x[..2], &y[..2], 4.0), None, "two points are on a line always");
+    assert_eq!(line_at(&[1.0; 4], &y, 4.0), None);
+}

@@ -35,6 +35,9 @@ struct Solo {
     name: String,
     measured_s: Estimate,
     had_core: bool,
+    /// Documents of earlier versions know none.
+    #[serde(default)]
+    from_shared_runs: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -76,7 +79,8 @@ impl EarlierRun {
         let place = |name: &str| names.iter().position(|one| one == name);
         let solo = |name: &String| {
             let one = self.alone.iter().find(|one| &one.name == name)?;
-            Some(MeasuredSolo { cpu_s: one.measured_s, had_core: one.had_core })
+            let &Solo { measured_s: cpu_s, had_core, from_shared_runs, .. } = one;
+            Some(MeasuredSolo { cpu_s, had_core, from_shared_runs })
         };
         let of_known = self.groups.iter().filter_map(|group| {
             let members = group.members.iter().map(|one| place(&one.name));

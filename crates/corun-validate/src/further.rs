@@ -129,7 +129,8 @@ mod tests {
             _: &(dyn Fn() -> bool + Sync),
         ) -> Result<GroupRun, (usize, RunError)> {
             let cpu_s = members.iter().map(|&at| self.slowdowns[at] * self.factor()).collect();
-            Ok(GroupRun { cpu_s, line_transfer_ns: 40.0 })
+            let additions_per_cycle = vec![Some(4.0); members.len()];
+            Ok(GroupRun { cpu_s, additions_per_cycle, line_transfer_ns: 40.0 })
         }
     }
 

@@ -6,9 +6,10 @@
 //! slowdown could become clear get further rounds.
 //! [`estimate`] makes a figure with its interval of the rounds, and [`agreement`] says how far
 //! predictions are off. No hardware counter is needed: the instructions are those of the recording,
-//! the time is the CPU time that the kernel charges. Before and after each run alone the core is asked
+//! the time is the CPU time that the kernel charges. During each run the core is asked again and again
 //! whether it is free: a busy hardware thread beside it, of another virtual machine for instance,
-//! makes a program take up to twice as long, and no other sign of it can be seen. Before and after each run
+//! makes a program take up to twice as long, and no other sign of it can be seen. Where it hardly ever is, runs beside
+//! more and less of that tell how long one on a core of its own takes. Before and after each run
 //! of a group a cache line goes from CPU to CPU: a host may have moved two processors of a virtual machine to different
 //! caches. After each run alone the clock is looked at, and where neighbours outside use the last cache, lines that rest
 //! there are looked for before it: both change from second to second. A [`Validation`] has all figures beside the predicted ones.
@@ -24,9 +25,11 @@ mod keep;
 mod measure;
 mod native;
 mod once;
+mod pace;
 mod plan;
 mod seen;
 mod validation;
+mod watch;
 
 pub use agreement::{Agreement, Pair, agreement};
 pub use cache_use::CacheUse;
@@ -70,6 +73,8 @@ pub struct Conditions {
     /// CPUs (the kernel's numbers) of the members of a group, in order; alone a program runs on the
     /// first.
     pub cpus: Vec<u32>,
+    /// The core of each of these CPUs, an index: members on one core are not asked how much of it others leave.
+    pub cores: Vec<usize>,
     /// Nanoseconds of a transfer of a cache line between CPUs that share the last-level cache, where that is known of the
     /// machine.
     pub same_llc_ns: Option<f64>,

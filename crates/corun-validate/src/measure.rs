@@ -9,11 +9,15 @@ use crate::estimate::{Estimate, estimate};
 use crate::further::{further_rounds, is_enough};
 use crate::native::Native;
 use crate::once::RunError;
+use crate::pace::Pace;
 use crate::plan::{RoundPlan, Turn};
 use crate::{Conditions, TimedProgram};
 
 /// How often a program is run again at once where its core was not free.
 const REPEATS: usize = 3;
+
+/// Two runs had as much of the core where their additions a cycle differ by no more of a free core's.
+const AS_MUCH: f64 = 0.07;
 
 /// What was measured.
 #[derive(Debug, Default)]
@@ -30,8 +34,8 @@ pub struct Measured {
     pub neighbours: Option<NeighbourUse>,
     /// Subjects alone, by index; `None` of one that was left out.
     pub solo: Vec<Option<MeasuredSolo>>,
-    /// Groups in the order of the plan; `None` where a member was left out, or in no round the group shared a cache and
-    /// the member had its core for itself alone.
+    /// Groups in the order of the plan; `None` where a member was left out, or in no round the group shared a cache and it
+    /// is known how fast the member is alone with as much of its core.
     pub groups: Vec<Option<MeasuredGroup>>,
     /// Who was left out, and why.
     pub left_out: Vec<LeftOut>,
@@ -44,9 +48,12 @@ pub struct CoreUse {
     pub additions_per_cycle: f64,
     /// Timed runs alone, repeated ones included.
     pub runs: usize,
-    /// Of these, runs before or after which the core did clearly fewer: another hardware thread
-    /// of it was busy.
+    /// Of these, runs in which the core did clearly fewer: another hardware thread of it was busy.
     pub shared_runs: usize,
+    /// How many times as long a program takes by the first try of each round, whatever it had of the core, as on a core of its
+    /// own: the median over programs. `None` where no program tells it.
+    #[serde(default)]
+    pub times_as_long: Option<f64>,
 }
 
 /// The clock of the core on which programs ran alone.
@@ -66,13 +73,15 @@ pub struct MeasuredSolo {
     pub cpu_s: Estimate,
     /// Had it?
     pub had_core: bool,
+    /// It had not, in most rounds, and the figure is what its runs beside busy hardware threads tell of a core of its own.
+    pub from_shared_runs: bool,
 }
 
 /// A group.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasuredGroup {
-    /// Each member's slowdown: its CPU time beside the others by that alone in the same round, of the rounds
-    /// in which the group shared a cache and it had the core for itself alone.
+    /// Each member's slowdown: its CPU time beside the others by that alone in the same round with as much of the core, of
+    /// the rounds in which the group shared a cache and that is known.
     pub slowdowns: Vec<Estimate>,
     /// Further rounds, of which these slowdowns are; 0: they are of the first rounds.
     pub further_rounds: usize,
@@ -111,7 +120,7 @@ pub fn measure(
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SoloRun {
     pub(crate) cpu_s: f64,
-    /// Additions a cycle that the core did, the fewer of those before and after the run.
+    /// Additions a cycle that the core did, the mean of looks before, during and after the run.
     pub(crate) additions_per_cycle: f64,
     /// The clock right after the run, when the core has been busy.
     pub(crate) clock_mhz: f64,
@@ -122,6 +131,8 @@ pub(crate) struct SoloRun {
 pub(crate) struct GroupRun {
     /// CPU seconds by member.
     pub(crate) cpu_s: Vec<f64>,
+    /// Additions a cycle that each member's core did, as of [`SoloRun`]; none where another member ran on it.
+    pub(crate) additions_per_cycle: Vec<Option<f64>>,
     /// Nanoseconds of a transfer of a cache line between members' CPUs, the longer of those before and after the run.
     pub(crate) line_transfer_ns: f64,
 }
@@ -156,7 +167,8 @@ pub(crate) fn measure_on(
         has_ended: vec![false; names.len()],
         late_s: vec![None; names.len()],
         core,
-        timed: Vec::new(),
+        timed: vec![Vec::new(); names.len()],
+        first_tries_s: vec![Vec::new(); names.len()],
         nearness,
         transfers_ns: Vec::new(),
     };
@@ -205,8 +217,10 @@ struct Rounds<'a> {
     /// The time limit, in seconds, that a subject has reached in a run after it had ended once.
     late_s: Vec<Option<f64>>,
     core: FreeCore,
-    /// Each timed run alone, repeated ones included.
-    timed: Vec<SoloRun>,
+    /// Each timed run alone by subject, repeated ones included.
+    timed: Vec<Vec<SoloRun>>,
+    /// CPU seconds of the first try of each round by subject.
+    first_tries_s: Vec<Vec<f64>>,
     nearness: Nearness,
     /// Transfers, in ns, of each timed run of a group, repeated ones included.
     transfers_ns: Vec<f64>,
@@ -325,9 +339,12 @@ impl Rounds<'_> {
     /// Times a program alone, again where something else used its core; the run with most of it counts.
     fn solo(&mut self, done: f64, subject: usize) -> Result<Option<SoloRun>, RunError> {
         let mut best: Option<SoloRun> = None;
-        for _ in 0..=REPEATS {
+        for again in 0..=REPEATS {
             let Some(run) = self.once(done, subject)? else { break };
-            self.timed.push(run);
+            self.timed[subject].push(run);
+            if again == 0 {
+                self.first_tries_s[subject].push(run.cpu_s);
+            }
             if best.is_none_or(|best| best.additions_per_cycle < run.additions_per_cycle) {
                 best = Some(run);
             }
@@ -399,22 +416,50 @@ impl Rounds<'_> {
         estimate(&of.map(|run| run.cpu_s).collect::<Vec<f64>>())
     }
 
-    /// The slowdowns of a group by member, in such rounds in which the group shared a cache and the member had the core
-    /// for itself alone; none where a member is left out.
+    /// How a program's speed goes with what it has of the core, by all runs alone so far.
+    fn pace(&self, subject: usize) -> Option<Pace> {
+        Pace::of(self.timed[subject].iter(), self.core.additions_per_cycle())
+    }
+
+    /// The slowdowns of a group by member, in such rounds in which the group shared a cache and that are known to tell them;
+    /// none where a member is left out.
     fn slowdowns(&self, runs: &Runs, plan: &RoundPlan, group: usize) -> Option<Vec<Vec<f64>>> {
         let members = &plan.groups[group];
         if members.iter().any(|&member| self.is_left_out(member)) {
             return None;
         }
         let slowdowns = members.iter().enumerate().map(|(place, &member)| {
+            let pace = self.pace(member);
             let rounds = runs.groups[group].iter().zip(&runs.solo[member]);
             let ended = rounds.filter_map(|(beside, alone)| beside.as_ref().zip(alone.as_ref()));
-            let counts = ended.filter(|(beside, alone)| {
-                self.is_together(beside) && self.is_free(alone.additions_per_cycle)
-            });
-            counts.map(|(beside, alone)| beside.cpu_s[place] / alone.cpu_s).collect()
+            let near = ended.filter(|(beside, _)| self.is_together(beside));
+            let slowdown = |(beside, alone): (&GroupRun, &SoloRun)| {
+                let with_core = beside.additions_per_cycle[place];
+                let ratio = self.speed_ratio(pace.as_ref(), with_core, alone)?;
+                Some(beside.cpu_s[place] / alone.cpu_s * ratio)
+            };
+            near.filter_map(slowdown).collect()
         });
         Some(slowdowns.collect())
+    }
+
+    /// How many times as fast as in a run alone a program would have been alone with what it had of the core in a run of a
+    /// group: `beside`, in additions a cycle. None where that is not known.
+    fn speed_ratio(
+        &self,
+        pace: Option<&Pace>,
+        beside: Option<f64>,
+        alone: &SoloRun,
+    ) -> Option<f64> {
+        let Some(beside) = beside else {
+            return self.is_free(alone.additions_per_cycle).then_some(1.0);
+        };
+        let share = |additions: f64| additions / self.core.additions_per_cycle();
+        let (beside, alone) = (share(beside), share(alone.additions_per_cycle));
+        if (beside - alone).abs() <= AS_MUCH {
+            return Some(1.0);
+        }
+        pace?.ratio(beside, alone)
     }
 
     /// Each member's slowdown; none where a member has none in such rounds.
@@ -427,13 +472,20 @@ impl Rounds<'_> {
         if self.is_left_out(subject) {
             return None;
         }
-        let Some(first) = self.time_alone(&self.first, subject, true) else {
-            let cpu_s = self.time_alone(&self.first, subject, false)?;
-            return Some(MeasuredSolo { cpu_s, had_core: false });
+        let all = self.time_alone(&self.first, subject, false)?;
+        let first = self.time_alone(&self.first, subject, true);
+        if first.is_none_or(|free| 2 * free.rounds < all.rounds)
+            && let Some(cpu_s) = self.pace(subject).and_then(|pace| pace.on_a_free_core())
+        {
+            return Some(MeasuredSolo { cpu_s, had_core: first.is_some(), from_shared_runs: true });
+        }
+        let Some(first) = first else {
+            return Some(MeasuredSolo { cpu_s: all, had_core: false, from_shared_runs: false });
         };
         let further = self.time_alone(&self.further, subject, true);
         let further = further.filter(|&further| is_enough(&[further], &[first]));
-        Some(MeasuredSolo { cpu_s: further.unwrap_or(first), had_core: true })
+        let cpu_s = further.unwrap_or(first);
+        Some(MeasuredSolo { cpu_s, had_core: true, from_shared_runs: false })
     }
 
     fn measured_group(&self, plan: &RoundPlan, group: usize) -> Option<MeasuredGroup> {
@@ -446,6 +498,14 @@ impl Rounds<'_> {
         })
     }
 
+    fn times_as_long(&self, solo: &[Option<MeasuredSolo>]) -> Option<f64> {
+        let of_free_core = |solo: &&MeasuredSolo| solo.had_core || solo.from_shared_runs;
+        let ratios = self.first_tries_s.iter().zip(solo).filter_map(|(tries_s, solo)| {
+            Some(median(tries_s)? / solo.as_ref().filter(of_free_core)?.cpu_s.median)
+        });
+        median(&ratios.collect::<Vec<f64>>())
+    }
+
     fn finish(mut self, plan: &RoundPlan, rounds: usize) -> Measured {
         let solo: Vec<_> =
             (0..self.names.len()).map(|subject| self.measured_solo(subject)).collect();
@@ -456,14 +516,16 @@ impl Rounds<'_> {
                 self.left_out.push(LeftOut { subject, why: RunError::Limit(limit_s) });
             }
         }
-        let free = self.timed.iter().filter(|run| self.is_free(run.additions_per_cycle));
+        let timed: Vec<&SoloRun> = self.timed.iter().flatten().collect();
+        let free = timed.iter().filter(|run| self.is_free(run.additions_per_cycle));
         let clocks_mhz: Vec<f64> = free.map(|run| run.clock_mhz).collect();
         Measured {
             rounds,
             core: CoreUse {
                 additions_per_cycle: self.core.additions_per_cycle(),
-                runs: self.timed.len(),
-                shared_runs: self.timed.len() - clocks_mhz.len(),
+                runs: timed.len(),
+                shared_runs: timed.len() - clocks_mhz.len(),
+                times_as_long: self.times_as_long(&solo),
             },
             clock: median(&clocks_mhz).map(|mhz| ClockUse { looks: clocks_mhz.len(), mhz }),
             cache: CacheUse::of(&self.transfers_ns, self.nearness),

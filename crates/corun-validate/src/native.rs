@@ -9,9 +9,11 @@ use corun_calibrate::{
     CalibrateError, NeighbourLooks, NeighbourUse, farthest_transfer_ns, look_at_core,
 };
 use corun_machine::CpuId;
+use corun_metrics::mean;
 
 use crate::measure::{GroupRun, Runner, SoloRun};
 use crate::once::{Run, RunError, bind, run};
+use crate::watch::watched;
 use crate::{Conditions, LastCache, TimedProgram};
 
 /// Company slows a program down up to several times: beside others its limit is so many times as long.
@@ -58,11 +60,13 @@ impl Runner for Native<'_> {
                 bind(cpus[0])?;
                 self.look_at_neighbours();
                 let before = look_at_core();
-                let run = run(&self.subjects[subject], folder, *limit, &stop)?;
+                let subject = &self.subjects[subject];
+                let (run, mut looks) = watched(cpus[0], || run(subject, folder, *limit, &stop))?;
                 let after = look_at_core();
+                looks.extend([before.additions_per_cycle, after.additions_per_cycle]);
                 Ok(SoloRun {
-                    cpu_s: run.cpu_s,
-                    additions_per_cycle: before.additions_per_cycle.min(after.additions_per_cycle),
+                    cpu_s: run?.cpu_s,
+                    additions_per_cycle: mean(&looks).unwrap_or_default(),
                     clock_mhz: after.clock_mhz,
                 })
             };
@@ -84,8 +88,18 @@ impl Runner for Native<'_> {
             farthest_transfer_ns(&cpus).map_err(|why| (0, refused(why)))
         };
         let before = look()?;
-        let cpu_s = together(&members, self.conditions, stop)?;
-        Ok(GroupRun { cpu_s, line_transfer_ns: before.max(look()?) })
+        let runs = together(&members, self.conditions, stop)?;
+        let line_transfer_ns = before.max(look()?);
+        let cores = &self.conditions.cores[..members.len()];
+        let is_own = |core: &usize| cores.iter().filter(|other| *other == core).count() == 1;
+        let additions_of = |(runs, core): (&MemberRuns, &usize)| {
+            mean(&runs.additions_per_cycle).filter(|_| is_own(core))
+        };
+        Ok(GroupRun {
+            cpu_s: runs.iter().filter_map(|runs| mean(&runs.cpu_s)).collect(),
+            additions_per_cycle: runs.iter().zip(cores).map(additions_of).collect(),
+            line_transfer_ns,
+        })
     }
 }
 
@@ -93,17 +107,26 @@ fn refused(what: &'static str) -> impl FnOnce(CalibrateError) -> RunError {
     move |why| RunError::System { what, source: io::Error::other(why) }
 }
 
+/// Runs of a member of a group from beginning to end beside all others.
+#[derive(Debug, Default)]
+struct MemberRuns {
+    /// CPU seconds by run.
+    cpu_s: Vec<f64>,
+    /// Of all looks during these runs.
+    additions_per_cycle: Vec<f64>,
+}
+
 /// Runs members at once, each on its CPU and again and again, until each has run once from beginning
-/// to end beside all others. By member: the mean CPU seconds of such runs. An error comes with the
-/// member it is of.
+/// to end beside all others. An error comes with the member it is of.
 fn together(
     members: &[&TimedProgram],
     conditions: &Conditions,
     stop: &(dyn Fn() -> bool + Sync),
-) -> Result<Vec<f64>, (usize, RunError)> {
+) -> Result<Vec<MemberRuns>, (usize, RunError)> {
     let begin = Barrier::new(members.len());
     let enough = AtomicBool::new(false);
-    let done: Mutex<Vec<Vec<f64>>> = Mutex::new(vec![Vec::new(); members.len()]);
+    let done: Mutex<Vec<MemberRuns>> =
+        Mutex::new(members.iter().map(|_| MemberRuns::default()).collect());
     let again_and_again = |place: usize| -> Result<(), RunError> {
         let bound = bind(conditions.cpus[place]);
         begin.wait();
@@ -111,7 +134,10 @@ fn together(
         let ends = || enough.load(Ordering::Relaxed) || stop();
         loop {
             let limit = TIMES_LIMIT_BESIDE * conditions.limit;
-            let found = run(members[place], &conditions.folder, limit, &ends);
+            let (found, looks) = watched(conditions.cpus[place], || {
+                run(members[place], &conditions.folder, limit, &ends)
+            })
+            .inspect_err(|_| enough.store(true, Ordering::Relaxed))?;
             let Run { cpu_s, .. } = match found {
                 Err(RunError::Stopped) if enough.load(Ordering::Relaxed) => return Ok(()),
                 Err(why) => {
@@ -125,8 +151,9 @@ fn together(
                 return Ok(());
             }
             let mut all = done.lock().unwrap_or_else(PoisonError::into_inner);
-            all[place].push(cpu_s);
-            if all.iter().all(|runs| !runs.is_empty()) {
+            all[place].cpu_s.push(cpu_s);
+            all[place].additions_per_cycle.extend(looks);
+            if all.iter().all(|runs| !runs.cpu_s.is_empty()) {
                 enough.store(true, Ordering::Relaxed);
                 return Ok(());
             }
@@ -148,8 +175,7 @@ fn together(
     if let Some(first) = failures.into_iter().next() {
         return Err(first);
     }
-    let all = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok(all.iter().map(|runs| runs.iter().sum::<f64>() / runs.len() as f64).collect())
+    Ok(done.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
 #[cfg(test)]
@@ -179,6 +205,7 @@ mod tests {
         Conditions {
             folder: std::env::temp_dir(),
             cpus: cpus.into_iter().cycle().take(members).collect(),
+            cores: (0..members).collect(),
             same_llc_ns: None,
             additions_per_cycle: None,
             shared_cache: None,
@@ -195,8 +222,18 @@ mod tests {
         let alone = native.alone(0, &|| false).unwrap();
         assert!(alone.cpu_s > 0.0 && alone.additions_per_cycle > 0.0 && alone.clock_mhz > 0.0);
         let both = native.together(&[0, 0], &|| false).unwrap();
-        let both = both.cpu_s;
-        assert!(both.len() == 2 && both.iter().all(|&seconds| seconds > 0.0), "{both:?}");
+        assert!(
+            both.cpu_s.len() == 2 && both.cpu_s.iter().all(|&seconds| seconds > 0.0),
+            "{both:?}"
+        );
+        assert_eq!(both.additions_per_cycle.len(), 2);
+        let on_one_core = Conditions { cores: vec![0, 0], ..conditions.clone() };
+        let beside = Native::new(&subjects, &on_one_core).unwrap().together(&[0, 0], &|| false);
+        assert_eq!(
+            beside.unwrap().additions_per_cycle,
+            [None, None],
+            "each is the other's busy thread"
+        );
         let bad = native.together(&[0, 1], &|| false);
         assert!(matches!(bad, Err((1, RunError::Code(3)))), "{bad:?}");
         assert_eq!(native.neighbours(), None, "one look, before the run alone");

@@ -45,7 +45,7 @@ pub struct Validation {
 pub struct Agreements {
     /// Times of programs alone.
     pub alone: Agreement,
-    /// Of programs that had their core for themselves.
+    /// Of programs that had their core for themselves, or of which runs beside others tell how long they would take so.
     pub free_core: Agreement,
     /// Cycles per instruction of programs alone: ranks without the programs' lengths.
     pub cpi: Agreement,
@@ -76,8 +76,10 @@ pub struct Alone {
     pub name: String,
     /// CPU time, in seconds.
     pub measured_s: Estimate,
-    /// Did no other hardware thread use its core in the rounds that count?
+    /// Are there rounds in which no other hardware thread used its core?
     pub had_core: bool,
+    /// Few or none are, and the time is what runs beside busy hardware threads tell of a core of its own.
+    pub from_shared_runs: bool,
     /// Predicted CPU time, in seconds.
     pub predicted_s: f64,
     /// Predicted / measured - 1.
@@ -205,7 +207,7 @@ fn shared_alone(names: &[String], plan: &RoundPlan, measured: &Measured) -> Vec<
     let untold = groups
         .filter(|(members, found)| found.is_none() && !members.iter().any(failed))
         .map(|(members, _)| members.iter().map(|&at| names[at].as_str()).collect::<Vec<&str>>());
-    let why = "no round in which all ended in time, its CPUs shared a cache and no member shared its core alone with another hardware thread";
+    let why = "no round in which all ended in time, its CPUs shared a cache and each member had about as much of its core as in a run alone";
     untold.map(|names| (names.join(" + "), why.to_owned())).collect()
 }
 
@@ -226,6 +228,7 @@ fn alone(scenario: &Scenario, at: usize, cpu: usize, measured: &MeasuredSolo) ->
         predicted_s,
         measured_s,
         had_core: measured.had_core,
+        from_shared_runs: measured.from_shared_runs,
         cpi_stack: stack.map(|stack| {
             let part = |cause: Cause| {
                 (cause.name().to_owned(), serde_json::Value::from(six(stack.of(cause))))
@@ -265,9 +268,10 @@ fn agreements(alone: &[Alone], groups: &[Together]) -> Agreements {
     let members = || groups.iter().flat_map(|group| &group.members);
     let cpi = |one: &Alone| Pair { predicted: one.predicted_cpi, measured: one.measured_cpi };
     let of = |pairs: Vec<Pair>| agreement(&pairs);
+    let of_free_core = |one: &&Alone| one.had_core || one.from_shared_runs;
     Agreements {
         alone: of(alone.iter().map(Alone::pair).collect()),
-        free_core: of(alone.iter().filter(|one| one.had_core).map(Alone::pair).collect()),
+        free_core: of(alone.iter().filter(of_free_core).map(Alone::pair).collect()),
         cpi: of(alone.iter().map(cpi).collect()),
         slowdowns: of(members().map(MemberOf::pair).collect()),
         clear_slowdowns: of(members().filter(|one| one.clear).map(MemberOf::pair).collect()),
@@ -319,6 +323,7 @@ mod tests {
             name: "one".to_owned(),
             measured_s,
             had_core: true,
+            from_shared_runs: false,
             predicted_s: 3.0,
             error: 2.0,
             measured_cpi: 1.0,

@@ -12,6 +12,8 @@ struct Modelled {
     transfers_ns: RefCell<VecDeque<f64>>,
     same_llc_ns: Option<f64>,
     additions_per_cycle: Option<f64>,
+    /// What each member's core does in runs of groups.
+    beside: Option<f64>,
 }
 
 impl Modelled {
@@ -23,6 +25,7 @@ impl Modelled {
             transfers_ns: RefCell::default(),
             same_llc_ns: None,
             additions_per_cycle: None,
+            beside: Some(4.0),
         }
     }
 
@@ -53,7 +56,11 @@ impl Runner for Modelled {
         _: &(dyn Fn() -> bool + Sync),
     ) -> Result<GroupRun, (usize, RunError)> {
         let next = self.transfers_ns.borrow_mut().pop_front();
-        Ok(GroupRun { cpu_s: vec![2.0; members.len()], line_transfer_ns: next.unwrap_or(40.0) })
+        Ok(GroupRun {
+            cpu_s: vec![2.0; members.len()],
+            additions_per_cycle: vec![self.beside; members.len()],
+            line_transfer_ns: next.unwrap_or(40.0),
+        })
     }
 }
 
@@ -117,9 +124,36 @@ fn rounds_with_a_busy_sibling_do_not_count_where_others_have_none() {
     let solo = found.solo[0].clone().unwrap();
     assert_eq!((solo.cpu_s.median, solo.cpu_s.rounds, solo.had_core), (1.05, 2, true));
     // Two free runs, and one with its three repetitions.
-    let core = CoreUse { additions_per_cycle: 4.0, runs: 6, shared_runs: 4 };
+    // The first tries took 1, 1.9 and 1.1 s.
+    let core = CoreUse {
+        additions_per_cycle: 4.0,
+        runs: 6,
+        shared_runs: 4,
+        times_as_long: Some(1.1 / 1.05),
+    };
     assert_eq!(found.core, core);
     assert_eq!(found.clock, Some(ClockUse { looks: 2, mhz: 3900.0 }), "of the two free runs");
+}
+
+/// As the program of [`SHARED_ONCE`], in other rounds.
+const LIKEWISE: [(f64, f64); 7] =
+    [(9.0, 4.0), (1.9, 2.6), (2.0, 2.5), (2.0, 2.5), (2.0, 2.5), (1.0, 4.0), (1.1, 3.8)];
+
+/// It runs at a quarter of its speed and three quarters of what it has of its core: at 0.625 and 0.7 of it, takes
+/// 1 / 0.71875 and 1 / 0.775 s, and on a core of its own 1 s.
+#[test]
+fn runs_on_a_shared_core_tell_of_one_of_its_own() {
+    let (slow, fast) = ((1.0 / 0.71875, 2.5), (1.0 / 0.8125, 3.0));
+    let machine = Modelled::of([&[slow, slow, fast, slow, fast, fast, slow, slow, slow]]);
+    let found = Modelled { additions_per_cycle: Some(4.0), ..machine }.measured(2, Vec::new());
+    let solo = found.solo[0].clone().unwrap();
+    assert!((solo.cpu_s.median - 1.0).abs() < 1e-9, "{solo:?}");
+    assert_eq!((solo.cpu_s.rounds, solo.had_core, solo.from_shared_runs), (8, false, true));
+    // A round of two with the core for itself is enough to need no line.
+    let machine = Modelled::of([&[slow, slow, fast, slow, fast, FREE]]);
+    let found = Modelled { additions_per_cycle: Some(4.0), ..machine }.measured(2, Vec::new());
+    let solo = found.solo[0].clone().unwrap();
+    assert_eq!((solo.cpu_s.rounds, solo.had_core, solo.from_shared_runs), (1, true, false));
 }
 
 /// What the untimed runs saw of a free core is known to the first timed one: a program whose core is
@@ -141,7 +175,8 @@ fn a_core_that_is_never_free_is_told_by_its_calibration() {
     let known = Modelled { additions_per_cycle: Some(4.0), ..machine() };
     let found = known.measured(1, Vec::new());
     assert!(!found.solo[0].as_ref().unwrap().had_core);
-    assert_eq!(found.core, CoreUse { additions_per_cycle: 4.0, runs: 4, shared_runs: 4 });
+    let core = CoreUse { additions_per_cycle: 4.0, runs: 4, shared_runs: 4, times_as_long: None };
+    assert_eq!(found.core, core);
     let unknown = Modelled::of([&[(2.0, 2.5); 2]]).measured(1, Vec::new());
     assert!(unknown.solo[0].as_ref().unwrap().had_core, "nothing tells it");
 }
@@ -154,15 +189,24 @@ fn shared_runs_are_counted_at_the_end() {
     assert_eq!(found.solo[0].as_ref().unwrap().cpu_s.median, 1.0);
 }
 
-/// Beside another it always takes 2 s. Against the rounds in which its core was free that is twice its
-/// time alone; against the shared one it would be no slowdown at all.
+/// Beside another, on a free core, it always takes 2 s. Against the rounds in which its core was free that is twice its
+/// time alone; against the shared one it would be no slowdown at all, had it not been for what its core did.
 #[test]
-fn slowdowns_are_against_free_runs_alone() {
+fn slowdowns_are_against_runs_alone_with_as_much_of_the_core() {
     let always_free = [FREE; 4];
     let found = Modelled::of([&SHARED_ONCE, &always_free]).measured(3, vec![vec![0, 1]]);
     let slowdowns = &found.groups[0].as_ref().unwrap().slowdowns;
-    assert_eq!((slowdowns[0].low, slowdowns[0].high, slowdowns[0].rounds), (2.0 / 1.1, 2.0, 2));
+    assert_eq!((slowdowns[0].low, slowdowns[0].high, slowdowns[0].rounds), (2.0 / 1.1, 2.0, 3));
     assert_eq!((slowdowns[1].median, slowdowns[1].rounds), (2.0, 3));
+    // Where it had less of its core beside the other than in any run alone, nobody knows.
+    let machine = Modelled { beside: Some(2.0), ..Modelled::of([&SHARED_ONCE, &always_free]) };
+    assert_eq!(machine.measured(3, vec![vec![0, 1]]).groups, [None]);
+    // As much as in the shared round: twice as long there is no slowdown.
+    let machine = Modelled { beside: Some(2.5), ..Modelled::of([&SHARED_ONCE, &LIKEWISE]) };
+    let found = machine.measured(3, vec![vec![0, 1]]);
+    for slowdown in &found.groups[0].as_ref().unwrap().slowdowns {
+        assert!((slowdown.median - 1.0).abs() < 0.1, "{slowdown:?}");
+    }
     // Who never had a free core alone has no slowdown that one could tell.
     let shared = [(2.0, 2.5); 5];
     let found = Modelled::of([&shared, &always_free[..2]]).measured(1, vec![vec![0, 1]]);

@@ -2,7 +2,8 @@
 
 use corun_report::{Columns, counted, fixed, signed};
 use corun_validate::{
-    Agreement, Alone, Estimate, MemberOf, NeighbourFindings, SeenAgreements, Validation, Without,
+    Agreement, Alone, CoreUse, Estimate, MemberOf, NeighbourFindings, SeenAgreements, Validation,
+    Without,
 };
 
 /// Cases of each kind that are shown as the worst.
@@ -10,6 +11,9 @@ const WORST: usize = 5;
 
 /// Cycles an instruction that are worth a word.
 const LEAST_SHOWN_CPI: f64 = 0.005;
+
+/// Programs that took so many times as long as on a core of their own are worth a line.
+const WORTH_SAYING: f64 = 1.02;
 
 /// For people: how near predictions are, and the cases one by one.
 pub fn text(found: &Validation) -> String {
@@ -83,12 +87,7 @@ pub(crate) fn summary(found: &Validation) -> Vec<String> {
         percent(found.load.others_share),
         percent(found.load.stolen_share),
     ));
-    lines.push(format!(
-        "core              {} of {} runs alone beside a busy hardware thread; free, it does {} additions a cycle",
-        found.core.shared_runs,
-        found.core.runs,
-        fixed(found.core.additions_per_cycle, 1),
-    ));
+    lines.extend(core_lines(&found.core));
     if found.cache.runs > 0 {
         lines.push(format!(
             "cache             {} of {} runs together on CPUs that did not share one then (a cache line between them \
@@ -108,6 +107,24 @@ pub(crate) fn summary(found: &Validation) -> Vec<String> {
     }));
     lines.extend(found.neighbours.iter().map(neighbour_line));
     lines.extend(found.as_seen.iter().flat_map(seen_lines));
+    lines
+}
+
+/// What programs had of their core, and what that is worth where it matters.
+fn core_lines(core: &CoreUse) -> Vec<String> {
+    let mut lines = vec![format!(
+        "core              {} of {} runs alone beside a busy hardware thread; free, it does {} additions a cycle",
+        core.shared_runs,
+        core.runs,
+        fixed(core.additions_per_cycle, 1),
+    )];
+    let worth_saying = core.times_as_long.filter(|&times| times >= WORTH_SAYING);
+    lines.extend(worth_saying.map(|times| {
+        format!(
+            "  as it was       programs took {} times as long as on a core of their own",
+            fixed(times, 2)
+        )
+    }));
     lines
 }
 
@@ -198,7 +215,11 @@ fn alone_table(found: &Validation) -> String {
         .right("error, %", |one| signed(100.0 * one.error, 1))
         .right("CPI measured", |one| fixed(one.measured_cpi, 2))
         .right("predicted", |one| fixed(one.predicted_cpi, 2))
-        .left("", |one| if one.had_core { "" } else { "core shared" })
+        .left("", |one| match (one.had_core, one.from_shared_runs) {
+            (_, true) => "by runs on a shared core",
+            (true, false) => "",
+            (false, false) => "core shared",
+        })
         .table()
 }
 

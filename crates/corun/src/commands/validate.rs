@@ -86,6 +86,7 @@ fn anew(arguments: &ValidateArgs, library: &Library, machine: Machine) -> Outcom
         folder: std::path::absolute(&arguments.folder)
             .map_err(|error| Failure::Failed(error.into()))?,
         cpus: cpus.iter().map(|&cpu| scenario.machine().cpus()[cpu].id.0).collect(),
+        cores: cpus.iter().map(|&cpu| scenario.machine().cpus()[cpu].core).collect(),
         same_llc_ns: scenario.machine().spec().line_transfer.and_then(|one| one.same_llc_ns),
         additions_per_cycle: {
             let machine = scenario.machine();
