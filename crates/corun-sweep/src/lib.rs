@@ -32,7 +32,7 @@ pub use plan::{SweepPlan, UnsuitedPolicy};
 pub use row::SweepRow;
 pub use runner::{Runner, TaskRows, answers, bytes_of};
 pub use search::{SearchWorker, SharedSearch};
-pub use store::{RESULTS, Store, StoreError, rows_of_bytes, stored_rows};
+pub use store::{LockedFolder, RESULTS, Store, StoreError, rows_of_bytes, stored_rows};
 pub use summary::{Summary, summaries};
 pub use task::{Bound, SweepTask, TaskKind};
 

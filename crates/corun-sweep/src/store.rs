@@ -1,11 +1,13 @@
 //! The results on disk: parts while a sweep runs, one file at its end.
 
 use std::collections::HashMap;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use corun_profile::write_atomically;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 
 use crate::plan::SweepPlan;
 use crate::row::SweepRow;
@@ -41,6 +43,12 @@ pub enum StoreError {
         /// What it says.
         source: std::io::Error,
     },
+    /// Another sweep has it.
+    #[error("{path}: another sweep writes its results there; wait for its end, or name another folder", path = path.display())]
+    InUse {
+        /// Which folder.
+        path: PathBuf,
+    },
     /// No Parquet file of a sweep.
     #[error("{path}: no results of a sweep: {why}; expected the folder of an earlier sweep or an \
              empty one", path = path.display())]
@@ -64,6 +72,27 @@ pub struct Store {
     failed: HashMap<String, Vec<SweepRow>>,
     written: Instant,
     next_part: u64,
+}
+
+/// A folder of results that is one command's, until this is dropped.
+#[derive(Debug)]
+pub struct LockedFolder {
+    _file: File,
+}
+
+impl LockedFolder {
+    /// Locks a folder, and makes it where it is not. Where the file system knows no locks, nobody is kept out.
+    ///
+    /// # Errors
+    /// [`StoreError`] where it cannot be made or read, or is locked.
+    pub fn new(folder: &Path) -> Result<Self, StoreError> {
+        fs::create_dir_all(folder).map_err(|source| written(folder, source))?;
+        let file = File::open(folder).map_err(|source| read(folder, source))?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => Err(StoreError::InUse { path: folder.to_owned() }),
+            _ => Ok(Self { _file: file }),
+        }
+    }
 }
 
 impl Store {
@@ -247,7 +276,7 @@ fn read(path: &Path, source: std::io::Error) -> StoreError {
 impl From<StoreError> for corun_app::Error {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Content { .. } => Self::input(error),
+            StoreError::Content { .. } | StoreError::InUse { .. } => Self::input(error),
             StoreError::File { .. } => Self::failed(error),
         }
     }

@@ -9,7 +9,8 @@ use corun_app::Error;
 use corun_input::TomlFile as _;
 use corun_profile::Library;
 use corun_sweep::{
-    Description, RESULTS, Runner, Store, SweepPlan, SweepRow, TaskKind, run_here, summaries,
+    Description, LockedFolder, RESULTS, Runner, Store, SweepPlan, SweepRow, TaskKind, run_here,
+    summaries,
 };
 
 const SMALL: &str = r#"
@@ -286,6 +287,16 @@ fn bad_input_is_refused_with_its_place() {
     assert!(many.starts_with("found 10010000 tasks, expected at most"), "{many}");
     let none = refused(start);
     assert!(none.contains("found no mix"), "{none}");
+}
+
+#[test]
+fn a_folder_is_one_sweep_s_at_a_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = LockedFolder::new(folder.path()).unwrap();
+    let error = LockedFolder::new(folder.path()).unwrap_err().to_string();
+    assert!(error.contains("another sweep writes its results there"), "{error}");
+    drop(first);
+    assert!(LockedFolder::new(folder.path()).is_ok());
 }
 
 #[test]

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use corun_input::TomlFile as _;
 use corun_sweep::{
-    Description, RESULTS, Runner, Store, Summary, SweepPlan, SweepRow, run_here, stored_rows,
-    summaries,
+    Description, LockedFolder, RESULTS, Runner, Store, Summary, SweepPlan, SweepRow, run_here,
+    stored_rows, summaries,
 };
 use serde::Serialize;
 
@@ -67,6 +67,7 @@ pub(super) fn run(arguments: &SweepArgs) -> Outcome<String> {
 
 fn here(arguments: &SweepArgs, plan: SweepPlan) -> Outcome<Vec<SweepRow>> {
     let runner = Runner::new(plan)?;
+    let _locked = LockedFolder::new(&arguments.output).map_err(corun_app::Error::from)?;
     let mut store = opened(&arguments.output)?;
     let pending = store.pending(runner.plan(), runner.tasks());
     let cancel = Cancel::on_signal()?;
