@@ -58,6 +58,17 @@ pub enum RunError {
     /// It took too long.
     #[error("it had not ended after {0} s")]
     Limit(f64),
+    /// It ran for less time than its recording can take.
+    #[error(
+        "it took {took_s:.4} s, and the instructions of its recording take {least_s:.4} s at least: it did something else \
+         than when it was recorded, for want of its standard input, for instance"
+    )]
+    Other {
+        /// CPU seconds of a run.
+        took_s: f64,
+        /// What a core takes at least.
+        least_s: f64,
+    },
     /// The caller wanted no more.
     #[error("stopped")]
     Stopped,

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use crate::seen::{as_seen, clock_mhz};
 use crate::{
-    Agreement, CacheUse, ClockFindings, CoreUse, Estimate, Measured, MeasuredGroup, MeasuredSolo,
-    NeighbourFindings, Pair, RoundPlan, SeenAgreements, agreement,
+    Agreement, CacheUse, ClockFindings, CoreUse, Estimate, LeftOut, Measured, MeasuredGroup,
+    MeasuredSolo, NeighbourFindings, Pair, RoundPlan, RunError, SeenAgreements, agreement,
 };
 
 /// The JSON document. docs/json.md is its reference.
@@ -146,9 +146,11 @@ impl Validation {
         scenario: &Scenario,
         plan: &RoundPlan,
         cpus: &[usize],
-        (measured, load): (&Measured, Noise),
+        (mut measured, load): (Measured, Noise),
         unfit: Vec<(String, String)>,
     ) -> Result<Self> {
+        leave_out_others(scenario, plan, cpus[0], &mut measured);
+        let measured = &measured;
         let (alone, groups) = compared(scenario, plan, cpus, measured);
         let machine = scenario.machine();
         let seen = as_seen(scenario, cpus[0], measured)?.map(|scenario| {
@@ -180,6 +182,22 @@ impl Validation {
                 .map(|(name, why)| LeftOutProgram { name, why })
                 .collect(),
         })
+    }
+}
+
+/// Takes out programs that did something else than when they were recorded, and the groups with them.
+fn leave_out_others(scenario: &Scenario, plan: &RoundPlan, cpu: usize, measured: &mut Measured) {
+    let machine = scenario.machine();
+    let core_type = &machine.core_types()[machine.cpus()[cpu].core_type];
+    // A comparison and its branch count as two, and a measured width may be low.
+    let most_a_second = 2.0 * core_type.dispatch_width * clock_mhz(machine, cpu) * 1e6;
+    for (subject, solo) in measured.solo.iter_mut().enumerate() {
+        let least_s = scenario.profiles[subject].instructions() as f64 / most_a_second;
+        let Some(found) = solo.take_if(|solo| solo.cpu_s.median < least_s) else { continue };
+        let why = RunError::Other { took_s: found.cpu_s.median, least_s };
+        measured.left_out.push(LeftOut { subject, why });
+        let groups = plan.groups.iter().zip(&mut measured.groups);
+        groups.filter(|(group, _)| group.contains(&subject)).for_each(|(_, found)| *found = None);
     }
 }
 
@@ -311,8 +329,6 @@ fn cycles_of(one: &Alone, cause: Cause) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use crate::RunError;
-
     use super::*;
 
     /// Predicted 3 cycles an instruction, of which memory takes 2; measured 1.

@@ -90,7 +90,10 @@ impl JournalFolder {
             return Err(JournalError::NotSafe {
                 path: path.to_owned(),
                 found: format!("others may use it (mode {:03o})", facts.mode() & 0o777),
-                advice: format!("chmod 700 {}", path.display()),
+                advice: format!(
+                    "name the folder of the journals; if this is it: chmod 700 {}",
+                    path.display()
+                ),
             });
         }
         Ok(Some(Self { folder, path: path.to_owned() }))

@@ -209,7 +209,10 @@ fn alone_table(found: &Validation) -> String {
     rows.sort_by(|one, other| one.error.total_cmp(&other.error));
     Columns::of(&rows)
         .left("program", |one| one.name.clone())
-        .right("rounds", |one| one.measured_s.rounds.to_string())
+        .right("rounds", |one| match one.from_shared_runs {
+            true => format!("{} runs", one.measured_s.rounds),
+            false => one.measured_s.rounds.to_string(),
+        })
         .right("measured, s", |one| spread(&one.measured_s, 3))
         .right("predicted, s", |one| fixed(one.predicted_s, 3))
         .right("error, %", |one| signed(100.0 * one.error, 1))

@@ -100,8 +100,12 @@ fn anew(arguments: &ValidateArgs, library: &Library, machine: Machine) -> Outcom
         profiles.iter().filter_map(|profile| subject(profile)).collect();
     let meter = NoiseMeter::new(&Roots::default(), used);
     let measured = measured(&subjects, &plan, &conditions)?;
+    if measured.rounds < plan.rounds {
+        let (whole, asked) = (measured.rounds, plan.rounds);
+        tell(format_args!("interrupted: {whole} of {asked} rounds are whole, and count"));
+    }
     let load = meter.noise();
-    Validation::new(&scenario, &plan, &cpus, (&measured, load), unfit)
+    Validation::new(&scenario, &plan, &cpus, (measured, load), unfit)
 }
 
 /// Predictions beside what an earlier run measured.
@@ -121,7 +125,7 @@ fn again(
     let cpus = of_one_llc(&machine, |_| true);
     let scenario = Scenario::new(machine, library, &names, model_options(&arguments.model))?;
     let (plan, measured, load) = earlier.measured(&names);
-    Validation::new(&scenario, &plan, &cpus, (&measured, load), Vec::new())
+    Validation::new(&scenario, &plan, &cpus, (measured, load), Vec::new())
 }
 
 /// A program that cannot be run again, and why.

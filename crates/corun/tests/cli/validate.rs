@@ -5,11 +5,22 @@ use corun_profile::{Library, ProfileData};
 
 use crate::fixture::Fixture;
 
-/// A profile of a shell's script, with the figures of another program.
+/// A profile of a shell's script, with the figures of another program that is a hundred times as long.
 fn scripted(fixture: &Fixture, name: &str, words: &[&str]) {
+    shortened(fixture, name, words, 100);
+}
+
+fn shortened(fixture: &Fixture, name: &str, words: &[&str], times: u64) {
     let mut profile = Library::shipped().unwrap().get("gzip").unwrap().clone();
     profile.name = name.to_owned();
     let ProfileData::Recording(recording) = &mut profile.data else { unreachable!() };
+    for stretch in &mut recording.sequence {
+        stretch.instructions = stretch.instructions.div_ceil(times);
+    }
+    for (at, phase) in recording.phases.iter_mut().enumerate() {
+        let own = recording.sequence.iter().filter(|stretch| stretch.phase == at);
+        phase.instructions = own.map(|stretch| stretch.instructions).sum();
+    }
     recording.origin.command = words.iter().map(|&word| word.to_owned()).collect();
     fixture.write(&format!("mine/{name}.toml"), &profile.to_toml());
 }
@@ -65,6 +76,21 @@ fn programs_are_timed_and_failures_named() {
     }
     let plot = std::fs::read_to_string(fixture.path("plot.svg")).unwrap();
     assert!(plot.contains("<svg") && plot.contains("predicted"), "{plot}");
+}
+
+/// One that had a file to read when it was recorded and has none here, for instance.
+#[test]
+fn a_program_that_does_something_else_is_left_out() {
+    let fixture = fixture();
+    shortened(&fixture, "hasty", &["true"], 1);
+    let document =
+        fixture.run(&[&VALIDATE[..], &["script", "hasty", "--format", "json"]].concat()).json();
+    assert_eq!(document["alone"].as_array().unwrap().len(), 1, "{document}");
+    let left_out = document["left_out"].as_array().unwrap();
+    let hasty = left_out.iter().find(|one| one["name"] == "hasty").unwrap();
+    let why = hasty["why"].as_str().unwrap();
+    assert!(why.contains("the instructions of its recording take 0.0"), "{why}");
+    assert!(why.contains("it did something else than when it was recorded"), "{why}");
 }
 
 #[test]
