@@ -40,7 +40,9 @@ pub use measure::{ClockUse, CoreUse, LeftOut, Measured, MeasuredGroup, MeasuredS
 pub use once::RunError;
 pub use plan::{ProgramGroup, RoundPlan, random_groups};
 pub use seen::{ClockFindings, NeighbourFindings, SeenAgreements};
-pub use validation::{Agreements, Alone, LeftOutProgram, MemberOf, Together, Validation, Without};
+pub use validation::{
+    Agreements, Alone, LeftOutProgram, MemberOf, Together, Validation, Without, leave_out_others,
+};
 
 use std::path::PathBuf;
 use std::time::Duration;

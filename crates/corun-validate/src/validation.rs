@@ -146,11 +146,9 @@ impl Validation {
         scenario: &Scenario,
         plan: &RoundPlan,
         cpus: &[usize],
-        (mut measured, load): (Measured, Noise),
+        (measured, load): (&Measured, Noise),
         unfit: Vec<(String, String)>,
     ) -> Result<Self> {
-        leave_out_others(scenario, plan, cpus[0], &mut measured);
-        let measured = &measured;
         let (alone, groups) = compared(scenario, plan, cpus, measured);
         let machine = scenario.machine();
         let seen = as_seen(scenario, cpus[0], measured)?.map(|scenario| {
@@ -185,8 +183,14 @@ impl Validation {
     }
 }
 
-/// Takes out programs that did something else than when they were recorded, and the groups with them.
-fn leave_out_others(scenario: &Scenario, plan: &RoundPlan, cpu: usize, measured: &mut Measured) {
+/// Takes out programs that did something else here, on this CPU (an index), than when they were recorded, and the groups with
+/// them: those that took less time than the instructions of their recordings can.
+pub fn leave_out_others(
+    scenario: &Scenario,
+    plan: &RoundPlan,
+    cpu: usize,
+    measured: &mut Measured,
+) {
     let machine = scenario.machine();
     let core_type = &machine.core_types()[machine.cpus()[cpu].core_type];
     // A comparison and its branch count as two, and a measured width may be low.

@@ -9,7 +9,7 @@ use corun_machine::{CpuId, CpuSet, Machine, discover};
 use corun_profile::{Library, Profile, ProfileData};
 use corun_validate::{
     Conditions, EarlierRun, KeepError, Kept, LastCache, ProgramGroup, RoundPlan, RunError,
-    TimedProgram, Validation, keep, measure, random_groups,
+    TimedProgram, Validation, keep, leave_out_others, measure, random_groups,
 };
 use corun_views::validation;
 
@@ -99,13 +99,14 @@ fn anew(arguments: &ValidateArgs, library: &Library, machine: Machine) -> Outcom
     let subjects: Vec<TimedProgram> =
         profiles.iter().filter_map(|profile| subject(profile)).collect();
     let meter = NoiseMeter::new(&Roots::default(), used);
-    let measured = measured(&subjects, &plan, &conditions)?;
+    let mut measured = measured(&subjects, &plan, &conditions)?;
+    leave_out_others(&scenario, &plan, cpus[0], &mut measured);
     if measured.rounds < plan.rounds {
         let (whole, asked) = (measured.rounds, plan.rounds);
         tell(format_args!("interrupted: {whole} of {asked} rounds are whole, and count"));
     }
     let load = meter.noise();
-    Validation::new(&scenario, &plan, &cpus, (measured, load), unfit)
+    Validation::new(&scenario, &plan, &cpus, (&measured, load), unfit)
 }
 
 /// Predictions beside what an earlier run measured.
@@ -125,7 +126,7 @@ fn again(
     let cpus = of_one_llc(&machine, |_| true);
     let scenario = Scenario::new(machine, library, &names, model_options(&arguments.model))?;
     let (plan, measured, load) = earlier.measured(&names);
-    Validation::new(&scenario, &plan, &cpus, (measured, load), Vec::new())
+    Validation::new(&scenario, &plan, &cpus, (&measured, load), Vec::new())
 }
 
 /// A program that cannot be run again, and why.
