@@ -32,16 +32,20 @@ pub(crate) fn decided(
     experiment.settings.placements = usize::MAX;
     let hooks = Hooks { cancel: Some(stop), progress: None };
     let result = corun_sim::run(&experiment, policy.build(seed)?, hooks)?;
-    let (cpus, until) = last_apart(&result.threads, &result.placements, result.apps.len(), result.simulated_s).ok_or_else(|| {
-        let message = format!(
-            "policy `{}` has two programs on one CPU while others are idle: it moves programs on and on, and corun \
-             compare runs it",
-            policy.name()
-        );
-        Error::failed(anyhow!(message))
-    })?;
+    let (threads, placements) = (&result.threads, &result.placements);
+    let apart = last_apart(threads, placements, result.apps.len(), result.simulated_s);
+    let (cpus, until) = apart.ok_or_else(|| never_apart(policy))?;
     let masks = last_masks(scenario, &result, &cpus, until);
     Ok(Layout { cpus, masks })
+}
+
+fn never_apart(policy: &PolicySpec) -> Error {
+    let message = format!(
+        "policy `{}` has two programs on one CPU while others are idle: it moves programs on and on, and corun \
+         compare runs it",
+        policy.name()
+    );
+    Error::failed(anyhow!(message))
 }
 
 /// The CPU index of each program when all of them last had a CPU to themselves, and when that ended; none where it lasts

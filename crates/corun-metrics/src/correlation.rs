@@ -54,7 +54,8 @@ pub struct LineAt {
     pub half_width_95: f64,
 }
 
-/// The line of `y` over `x` by least squares at `at`, which may lie outside `x`. `None` as of [`line()`], and for fewer than three
+/// The line of `y` over `x` by least squares at `at`, which may lie outside `x`, with the interval of a fitted mean (Draper and
+/// Smith, Applied Regression Analysis, 1998). `None` as of [`line()`], and for fewer than three
 /// points, of which nobody knows how far they are off a line.
 pub fn line_at(x: &[f64], y: &[f64], at: f64) -> Option<LineAt> {
     let sums = Sums::of(x, y)?;
